@@ -54,9 +54,13 @@ EXIT_KILLED = -9  # stands for one that nobody was left to note
 _ENTRY, _MAX_ENTRY_BYTES = b"cortex.cli.main", 4096
 
 
-def start(home: str, now_seconds: float) -> bool:
-    """Start the keeper where work waits, an engine is installed and no other keeper is; return whether."""
-    if not has_tickets(home):
+def start(home: str, now_seconds: float, *, is_due: bool = False) -> bool:
+    """
+    Start the keeper where work waits, an engine is installed and no other keeper is; return whether.
+
+    `is_due` says that work waits which has no ticket.
+    """
+    if not is_due and not has_tickets(home):
         return False
     engine = engine_at(home)
     if not engine:

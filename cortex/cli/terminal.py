@@ -18,7 +18,12 @@ from cortex.hooks.prose.characters import escaped, visible
 QUIET_SECONDS = 2.0
 # What takes long in a run, and what it is called; of the first bytes are counted.
 BYTES_PHASE = "extract"
-PHASES = {BYTES_PHASE: "Reading transcripts", "embed": "Search by meaning"}
+ASKING_PHASE = "ask"
+PHASES = {
+    BYTES_PHASE: "Reading transcripts",
+    "embed": "Search by meaning",
+    ASKING_PHASE: "A language model reads",
+}
 CELL_CHARS = 60
 # A column that wraps into less is not read.
 LEAST_WRAPPED_CHARS = 12
@@ -104,6 +109,8 @@ def amount_of(stage: str, done: int, total: int, per_second: float | None) -> st
     if stage == BYTES_PHASE:
         rate = f", {size_of(int(per_second))}/s" if per_second else ""
         return f"{size_of(done)} of {size_of(total)}{rate}"
+    if stage == ASKING_PHASE:
+        return f"{done:,} of {total:,} requests"
     return f"{done:,} of {total:,} texts" + (f", {per_second:,.0f}/s" if per_second else "")
 
 

@@ -102,6 +102,8 @@ def _known_limit(run: Run, now: datetime) -> ModelFailure | None:
 def _note_silence(run: Run, result: AskingResult, now: datetime) -> None:
     """Note since when nothing is answered, for the hooks to say after a day; forget it once something is."""
     home, since = run.store.home, now
+    if not result.failed and not result.stopped and run.model_requests >= run.settings.budget.run_requests:
+        return  # what waits is more than one run asks: that is no silence
     is_quiet = result.answered or result.in_batch or not (result.waiting or result.failed)
     if is_quiet and not result.limited_until:
         clear_failure(home, WRITER)
@@ -122,7 +124,8 @@ def _ask(asking: AskingRound, pending: dict[str, ModelRequest], in_batches: bool
         if asking.run.report.flow in BATCH_FLOWS and len(pending) >= FEWEST_IN_BATCH:
             send_batch(asking, pending)
     direct = _Direct(asking)
-    for request in pending.values():
+    for number, request in enumerate(pending.values()):
+        asking.run.progress("ask", number, len(pending))
         direct.ask(request)
 
 

@@ -55,12 +55,21 @@ def write_sessions(run: Run) -> None:
     An answer is committed together with the events of its session, so that a run killed in between has both
     or neither; only then its price is settled. What waits is said in the report.
     """
-    sessions = unread_sessions(run)
+    sessions = _first_of(run, unread_sessions(run))
     if not sessions:
         finish_arrivals(run, utc_now())
         return
     with run.report.stage("write") as row:
         read_sessions(run, sessions, row)
+
+
+def _first_of(run: Run, sessions: list[UnreadSession]) -> list[UnreadSession]:
+    """Return those of the project that is read first, in their order; all where it has none, or none is."""
+    project_id = run.store.projects.known(run.first_folder) if run.first_folder else None
+    if project_id is None:
+        return sessions
+    canonical = run.store.projects.canonical
+    return [each for each in sessions if canonical(each.project_id) == project_id] or sessions
 
 
 def read_sessions(

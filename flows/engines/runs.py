@@ -52,6 +52,7 @@ def execute(
     progress: Progress = no_progress,
     accepts_loss: bool = False,
     runner: str | None = None,
+    first_folder: str = "",
 ) -> RunReport:
     """
     Run a flow over the store and return its report, which is kept in the store too.
@@ -59,7 +60,7 @@ def execute(
     `engine` is auto, prefect or plain (`cortex.flows.engines.engine_choice`); the report names the one that
     ran.
     `runner` is who works on shards under Prefect (`cortex.flows.reading.runner_choice`; default: by the
-    settings).
+    settings); `first_folder` is that of the project which a language model reads, alone in this run.
     Raises StoreBusy when another run holds the lease, StoreNotWritable when the disk refuses, LossRefused
     where it would hide much of what is shown and `accepts_loss` is not given; what was committed before stays
     and the next run goes on from there.
@@ -68,7 +69,7 @@ def execute(
     workers = runner_for(runner, context.settings.workers) if choice.engine == PREFECT else NO_WORKERS
     begun = time.perf_counter()
     with opened(flow, context, choice.engine, progress) as run:
-        run.accepts_loss, run.runner = accepts_loss, workers
+        run.accepts_loss, run.runner, run.first_folder = accepts_loss, workers, first_folder
         stages = FLOWS[flow]
         if choice.note:
             run.report.note(choice.note)

@@ -99,7 +99,8 @@ def draft_of(run: Run, project_id: str) -> Draft:
     material = material_of(run, project_id)
     choices = brief_choices(run, material)
     run.report.leave_out(project_id, [c for c in choices if c.reason.startswith(SECRET)])
-    return Draft(material, choices, lay_out(choices, project_name=material.project_name))
+    text = lay_out(choices, project_name=material.project_name, is_by_model=material.is_read_by_model)
+    return Draft(material, choices, text)
 
 
 def without_rows(draft: Draft) -> Draft:

@@ -50,6 +50,8 @@ class Run:
     carrier: Carrier | None = None  # who reads, extracts and embeds shards of what is new, if anybody
     tables_as_left: bool = False  # by the last run: none of them need be opened to see that it is whole
     model_requests: int = 0  # what a language model was sent in this run
+    # The folder whose project a language model reads alone in this run, where that has sessions to be read.
+    first_folder: str = ""
     source: InitVar[ReadingSource | None] = None
     ledger_type: InitVar[type[StoreLedger] | type[FreshLedger]] = StoreLedger
     outcome: Outcome = field(init=False)

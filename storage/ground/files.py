@@ -196,3 +196,11 @@ def is_process(pid: int) -> bool:
     except (PermissionError, OverflowError):
         return True
     return True
+
+
+def modified_at(path: Path) -> float:
+    """Return when a file was last changed, in seconds since 1970; 0 where it is gone."""
+    try:
+        return path.stat().st_mtime
+    except OSError:
+        return 0.0

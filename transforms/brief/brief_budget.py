@@ -7,6 +7,7 @@ from cortex.hooks.prose.plain import (
     CLOSING,
     MORE,
     PREAMBLE,
+    PREAMBLE_BY_MODEL,
     on_one_line,
 )
 from cortex.hooks.tokens import tokens_in
@@ -22,10 +23,10 @@ from cortex.transforms.redaction.redact import redact
 from cortex.transforms.words.overlap import share_of_all, share_of_fewer
 
 
-def framed(project_name: str, lines: Iterable[str]) -> str:
-    """Return the brief with these lines between its title and its closing words."""
+def framed(project_name: str, lines: Iterable[str], *, is_by_model: bool = False) -> str:
+    """Return the brief with these lines between its title and its closing words, which say who wrote it."""
     title = f"# Notes from earlier sessions: {on_one_line(redact(project_name)[0])}"
-    return "\n".join([title, PREAMBLE, *lines, "", MORE, CLOSING, ""])
+    return "\n".join([title, PREAMBLE_BY_MODEL if is_by_model else PREAMBLE, *lines, "", MORE, CLOSING, ""])
 
 
 def heading_lines(section: str) -> list[str]:

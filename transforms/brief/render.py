@@ -36,15 +36,19 @@ from cortex.transforms.words.sentences import first_sentences
 NO_MARKS: Mapping[str, str] = {}
 
 
-def lay_out(choices: Iterable[Choice], *, project_name: str) -> str:
-    """Return the brief that shows the chosen lines in their order, or nothing if none is shown."""
+def lay_out(choices: Iterable[Choice], *, project_name: str, is_by_model: bool = False) -> str:
+    """
+    Return the brief that shows the chosen lines in their order, or nothing if none is shown.
+
+    `is_by_model` says that a language model wrote what it shows of sessions, not the rules.
+    """
     lines: list[str] = []
     section = ""
     for choice in choices:
         if choice.is_shown:
             lines += [*(heading_lines(choice.section) if choice.section != section else []), choice.text]
             section = choice.section
-    return framed(project_name, lines) if section != REPOSITORY else ""
+    return framed(project_name, lines, is_by_model=is_by_model) if section != REPOSITORY else ""
 
 
 def choose(

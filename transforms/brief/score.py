@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from cortex.hooks.prose.plain import CLOSING, MORE, PREAMBLE
+from cortex.hooks.prose.plain import CLOSING, MORE, PREAMBLE, PREAMBLE_BY_MODEL
 from cortex.hooks.tokens import tokens_in
 from cortex.transforms.brief.wording import without_provenance
 
@@ -64,7 +64,7 @@ def score_brief(
 
 def facts_of(brief: str) -> list[str]:
     """Return what the lines of a brief say, without its frame, headings and who said it when."""
-    frame = (PREAMBLE, MORE, CLOSING)
+    frame = (PREAMBLE, PREAMBLE_BY_MODEL, MORE, CLOSING)
     lines = [line for line in brief.split("\n") if not line.startswith("#") and line not in frame]
     facts = [without_provenance(line.strip()) for line in lines]
     return [fact for fact in facts if len(fact) > SHORTEST_LINE_CHARS]

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from cortex.flows.context.context import Context
-    from cortex.flows.operations.care.status import ProjectCounts, Status
+    from cortex.flows.operations.care.status import ProjectCounts, Status, WriterProgress
     from cortex.storage.model_calls.model_failure import ModelFailure
 
 
@@ -45,7 +45,11 @@ def _lines(state: Status) -> Iterator[str | Listing]:
         yield "The local model and its vectors stand in; a later run tries again."
     if failure := state.writer_failure:
         failed_at = f"{failure.failed_at:%Y-%m-%d %H:%M} UTC"
-        yield f"The language model has answered nothing since {failed_at}: {failure.reason}"
+        if failure.until:
+            yield f"The language model is asked again when a limit is reset: {failure.reason}"
+        else:
+            yield f"The language model has answered nothing since {failed_at}: {failure.reason}"
+    yield _writing(state.writing)
     background = state.background
     if background.started_at:
         started_at = f"{background.started_at:%Y-%m-%d %H:%M} UTC"
@@ -61,6 +65,16 @@ def _lines(state: Status) -> Iterator[str | Listing]:
     rows = [_row(project) for project in state.projects]
     totals = ["", *(str(sum(int(row[at]) for row in rows)) for at in (1, 2, 3)), ""]
     yield Listing("Projects", columns, rows, numbers=set(columns[1:4]), totals=totals)
+
+
+def _writing(writing: WriterProgress) -> str:
+    """Return in a line who writes the memories, and how far a language model has come."""
+    if writing.writer == "rules":
+        return "Written by rules alone."
+    who = f"{writing.model} ({writing.writer})"
+    left = writing.sessions - writing.read
+    rest = f"; the other {left}, the newest first, in the background and at night" if left else ""
+    return f"Written by {who}: {writing.read} of {counted(writing.sessions, 'session')} read{rest}."
 
 
 def _row(project: ProjectCounts) -> list[str]:
@@ -81,6 +95,7 @@ def _as_dict(state: Status) -> dict[str, object]:
         "background": {**asdict(state.background), "outcome": state.background.outcome},
         "embedding": _failure_as_dict(state.embedding_failure),
         "writer": _failure_as_dict(state.writer_failure),
+        "writing": asdict(state.writing),
         "retention": state.retention,
     }
 

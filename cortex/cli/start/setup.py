@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -11,6 +12,7 @@ import click
 from cortex.cli.answer import Answer, can_ask, command, prints_json
 from cortex.cli.run_answer import running
 from cortex.cli.terminal import say, size_of
+from cortex.transforms.words.ages import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,7 +21,9 @@ if TYPE_CHECKING:
     from cortex.flows.context.context import Context
     from cortex.flows.context.run_report import RunReport
     from cortex.flows.operations.care.setup import ShownBrief, Surroundings
+    from cortex.flows.operations.care.writer_choice import WriterOffer
 
+STOP = "cortex config set models.writer none"
 HOOKS, TOOLS, READ, NIGHTLY = "hooks", "tools", "read", "nightly"
 YES, NO, EACH = "y", "n", "each"
 
@@ -39,9 +43,12 @@ def setup(context: Context, yes: bool, writer: str | None) -> Iterator[Answer]:
     config.publish_settings(context)
     steps = dict(_steps(surroundings))
     yield Answer(_as_dict(surroundings, steps), list(_lines(surroundings, steps)))
-    if chosen := writer or _asked_writer(context, steps, yes):
+    was_on = context.settings.models.is_on
+    if chosen := writer or _asked_writer(context, yes):
         context = setup.with_writer(context, chosen)
     agreed, done = _agreed(steps, yes), _Done()
+    if context.settings.models.is_on and (READ in agreed or not was_on):
+        yield _read_first(context, done)
     for name in agreed:
         if name == HOOKS:
             yield _hooks_in_place(context)
@@ -53,8 +60,11 @@ def setup(context: Context, yes: bool, writer: str | None) -> Iterator[Answer]:
             yield _schedule(context)
     after = setup.look_around(context)
     left = dict(_steps(after))
+    if done.by_model:
+        setup.read_on(context)
     data = {**_as_dict(after, left), "first_brief": done.first_brief}
-    yield Answer(data, [f"Next: {step}" for step in _next_steps(after, left)])
+    steps_left = [*_next_steps(after, left), *_turned_on_by(context)]
+    yield Answer(data, [f"Next: {step}" for step in steps_left])
 
 
 @dataclass
@@ -63,6 +73,7 @@ class _Done:
 
     began: float = field(default_factory=time.monotonic)
     first_brief: dict[str, object] | None = None
+    by_model: bool = False
 
 
 def _steps(surroundings: Surroundings) -> Iterator[tuple[str, str]]:
@@ -90,19 +101,42 @@ def _can_add_tools(surroundings: Surroundings) -> bool:
     return bool(surroundings.program and surroundings.engine) and not surroundings.has_tools
 
 
-def _asked_writer(context: Context, steps: dict[str, str], yes: bool) -> str | None:
-    """Return the writer that the person chooses; None where there is nobody to ask or it is chosen."""
-    from cortex.flows.operations.care import writer_choice
+def _asked_writer(context: Context, yes: bool) -> str | None:
+    """Return the writer that the person agrees to; None with nobody to ask, none, or one already."""
+    from cortex.flows.operations.care import setup, writer_choice
 
-    if yes or not can_ask() or not steps or context.settings.models.writer != "none":
+    if yes or not can_ask() or context.settings.models.is_on:
         return None
-    say("Who writes the memories?")
-    options = writer_choice.writer_options(context)
-    for option in options:
-        missing = f" First: {option.missing}" if option.missing else ""
-        leaves = f"Leaves this machine: {option.leaves}."
-        say(f"  {option.name:7} {option.label}. {leaves} Costs: {option.costs}.{missing}")
-    return str(click.prompt("Writer", default="none", type=click.Choice([option.name for option in options])))
+    offer = writer_choice.offered_writer(context, setup.transcripts_to_read(context))
+    if offer is None:
+        say("Writer: rules. For a model: `claude auth login` or ANTHROPIC_API_KEY, then `cortex setup`.")
+        return None
+    say(_offered(offer))
+    say(f"Redacted sessions go to the model's service. Stop at any time: {STOP}")
+    return offer.name if click.confirm("Let it write?", default=True) else None
+
+
+def _offered(offer: WriterOffer) -> str:
+    """Return in one line what a language model would read, when, and what that takes."""
+    login = f"your Claude Code login{f' ({offer.plan})' if offer.plan else ''}"
+    who = login if offer.name == "claude" else "your API key"
+    more = max(0, min(offer.sessions, offer.a_day) - offer.first)
+    when = (
+        f"{offer.first} now (about {max(1, round(offer.first_seconds / 60))} min)"
+        if offer.first
+        else "none yet"
+    )
+    when += f", {more} in the background" if more else ""
+    if offer.name == "api":
+        cost = f"about ${offer.usd:.2f} in all, at most ${offer.daily_usd:.2f} a day"
+    elif (share := offer.plan_share) is not None:
+        cost = f"the first day about {math.ceil(100 * share)} % of one five-hour window of your plan"
+    else:
+        cost = "each weighs on your plan like a short message"
+    return (
+        f"Let a language model write your memories, with {who}? {counted(offer.sessions, 'session')}: "
+        f"{when}; then at most {offer.a_day} a night; {cost}."
+    )
 
 
 def _agreed(steps: dict[str, str], yes: bool) -> list[str]:
@@ -143,13 +177,35 @@ def _schedule(context: Context) -> Answer:
     return Answer({}, [f"Nightly run: {name}, 03:30; a missed night is caught up."])
 
 
-def _read(context: Context, done: _Done) -> Answer:
-    """Read the transcripts; the first brief is shown while search by meaning still fills up."""
+def _turned_on_by(context: Context) -> list[str]:
+    """Return the one command that lets a language model write, where one could and none does."""
+    from cortex.flows.operations.care import writer_choice
+
+    usable = [] if context.settings.models.is_on else writer_choice.usable_writers(context.settings)
+    return [f"let a language model write: cortex setup --writer {usable[0]}"] if usable else []
+
+
+def _read_first(context: Context, done: _Done) -> Answer:
+    """Let the model read the newest sessions of the project one stands in; its brief is shown at once."""
     from cortex.flows.operations.care import intake
 
     with running(context, "plain") as (_, bar):
         shows = _ShowsBrief(context, bar, done)
-        result = intake.backfill(context, (), engine="plain", progress=shows)
+        report = intake.read_first(context, progress=shows)
+    done.by_model = True
+    if done.first_brief is None:
+        shows.show()
+    notes = [note for note in report.notes if "anguage model" in note]
+    return Answer({}, warnings=notes)
+
+
+def _read(context: Context, done: _Done) -> Answer:
+    """Read the transcripts; the first brief is shown while search by meaning still fills up."""
+    from cortex.flows.operations.care import intake, setup
+
+    with running(context, "plain") as (_, bar):
+        shows = _ShowsBrief(context, bar, done)
+        result = intake.backfill(setup.asking_nothing(context), (), engine="plain", progress=shows)
     if result.problem:
         raise result.problem
     if done.first_brief is None:
@@ -173,18 +229,24 @@ class _ShowsBrief:
         """Print the brief, if there is one."""
         from cortex.flows.operations.care import setup
 
-        brief = setup.brief_of_busiest(self._context)
+        brief = setup.brief_to_show(self._context)
         if brief is None:
             return
         seconds = round(time.monotonic() - self._done.began, 1)
-        self._done.first_brief = {"project": brief.project, "sessions": brief.sessions, "seconds": seconds}
+        self._done.first_brief = {
+            "project": brief.project,
+            "sessions": brief.sessions,
+            "seconds": seconds,
+            "written_by": brief.written_by,
+        }
         if not prints_json():
             _print_brief(brief, seconds)
 
 
 def _print_brief(brief: ShownBrief, seconds: float) -> None:
     project = f"{brief.project} ({brief.sessions} sessions)"
-    say(f"\nAfter {seconds:.0f} s: what the next session in {project} is given\n")
+    written = f"written by {brief.written_by}"
+    say(f"\nAfter {seconds:.0f} s: what the next session in {project} is given, {written}\n")
     say("\n".join(f"  │ {line}" for line in brief.text.rstrip().splitlines()))
     say("\nSearch by meaning fills up now; after Ctrl-C the next run goes on with it.\n")
 
@@ -207,7 +269,7 @@ def _lines(surroundings: Surroundings, steps: dict[str, str]) -> Iterator[str]:
     yield f"Hooks        {surroundings.hooks}"
     yield f"Tools        {_tools(surroundings)}"
     yield f"Nightly run  {scheduled}"
-    yield f"Writer       {surroundings.writer}"
+    yield f"Writer       {'rules' if surroundings.writer == 'none' else surroundings.writer}"
     yield f"Store        {surroundings.home}"
     yield f"Engine       {surroundings.engine or 'unknown: call `cortex` by its own name'}"
     if steps:

@@ -37,6 +37,7 @@ class Explanation:
     doubts: Mapping[str, str]
     total: int
     published: str | None = None
+    is_by_model: bool = False
 
     @property
     def text(self) -> str:
@@ -45,7 +46,7 @@ class Explanation:
             return self.published
         from cortex.transforms.brief.render import lay_out
 
-        return lay_out(self.choices, project_name=self.project.name)
+        return lay_out(self.choices, project_name=self.project.name, is_by_model=self.is_by_model)
 
     @property
     def shown(self) -> list[Choice]:
@@ -132,7 +133,15 @@ def explain_briefs(
     for project_meant in projects:
         material = material_of(run, project_meant.project_id)
         choices = brief_choices(run, material)
-        explanations.append(Explanation(project_meant, choices, dict(material.doubts), len(choices)))
+        explanations.append(
+            Explanation(
+                project_meant,
+                choices,
+                dict(material.doubts),
+                len(choices),
+                is_by_model=material.is_read_by_model,
+            )
+        )
     return explanations
 
 

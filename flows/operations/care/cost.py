@@ -2,20 +2,41 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from cortex.flows.context.context import Context, utc_now
-from cortex.flows.operations.care.writer_choice import BudgetState, budget_state
 from cortex.storage.model_calls.spending import (
     LOST,
     OPEN,
     Attempt,
     Spending,
 )
+from cortex.storage.settings.settings import Settings
 from cortex.transforms.schemas import EVENTS, REPLIES
-from cortex.transforms.writer.prices import usd
+from cortex.transforms.writer.prices import NANO, Price, price_of, usd
 from cortex.transforms.writer.written import LAYER_PREFIX
 
 UNKNOWN_PROJECT = "not kept"  # an answer that never arrived, or whose session was forgotten
+
+
+@dataclass(frozen=True)
+class BudgetState:
+    """What the UTC day has cost so far, reservations included, beside its caps."""
+
+    spent_usd: float
+    daily_usd: float
+    requests: int
+    daily_requests: int
+
+    @property
+    def left_usd(self) -> float:
+        """Dollars that can still be spent today."""
+        return max(0.0, self.daily_usd - self.spent_usd)
+
+    @property
+    def left_requests(self) -> int:
+        """Requests that can still be sent today."""
+        return max(0, self.daily_requests - self.requests)
 
 
 @dataclass(frozen=True)
@@ -66,6 +87,18 @@ def read_cost(context: Context) -> CostReport:
         by_model=_grouped(attempts, lambda each: f"{each.model} ({each.provider})"),
         by_project=_grouped(attempts, lambda each: projects.get(each.request_id, UNKNOWN_PROJECT)),
     )
+
+
+def budget_state(settings: Settings, now: datetime) -> BudgetState:
+    """Return what is spent and left on the UTC day of `now`; reads the ledger and writes nothing."""
+    total, budget = Spending(settings.home).total(now), settings.budget
+    return BudgetState(total.spent_nano / NANO, budget.daily_usd, total.requests, budget.daily_requests)
+
+
+def model_price(context: Context) -> Price:
+    """Return the price of the chosen model today."""
+    rows: list[Mapping[str, object]] = list(context.policy.rows["model_prices"].values())
+    return price_of(rows, context.settings.models.writer_model, context.now.date())
 
 
 def _projects(context: Context) -> Mapping[str, str]:

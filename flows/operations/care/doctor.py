@@ -25,7 +25,7 @@ from cortex.storage.machine.hook_traces import (
     late_prompts,
     noted_engine,
 )
-from cortex.storage.model_calls.model_failure import hosted_failure
+from cortex.storage.model_calls.model_failure import WRITER, hosted_failure, read_failure
 from cortex.storage.staging.client_files import client_folder
 from cortex.transforms.errors import ClientSettingsUnusable, CortexError, ModelUnavailable, StoreNotWritable
 from cortex.transforms.words.ages import age_of, ago, counted
@@ -297,14 +297,22 @@ def _writer(patient: Patient) -> str:
     if not models.is_on:
         return "none: rules alone write. See: cortex config set models.writer"
     # Imported here: a check of what is switched off costs nothing.
-    from cortex.flows.operations.care.writer_choice import budget_state, model_price
+    from cortex.flows.operations.care.cost import budget_state, model_price
+    from cortex.flows.operations.care.status import read_writing
     from cortex.flows.writers import writer_for
 
-    writer_for(context.settings)
+    writer = writer_for(context.settings)
+    if patient.asks_models:
+        writer.ready()
+    if failure := read_failure(patient.home, WRITER):
+        since = ago(failure.failed_at, patient.now)
+        raise Notice(f"{models.writer} has answered nothing since {since}: {failure.reason}")
     price, state = model_price(context), budget_state(context.settings, utc_now())
     tier = price.tiers[0]
+    writing = read_writing(context)
     finding = (
-        f"{models.writer}, {models.writer_model} at ${tier.input_usd:g} in and ${tier.output_usd:g} out a "
+        f"{models.writer} writes, {writing.read} of {counted(writing.sessions, 'session')} read; "
+        f"{models.writer_model} at ${tier.input_usd:g} in and ${tier.output_usd:g} out a "
         f"million tokens; ${state.left_usd:.4f} of ${state.daily_usd:g} and {state.left_requests} of "
         f"{state.daily_requests} requests are left today"
     )

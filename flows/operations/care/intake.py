@@ -1,7 +1,8 @@
 """Takes transcripts in: what the hooks have staged, and old ones that a backfill finds."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,15 +15,22 @@ from cortex.flows.engines.runs import (
     look_for,
     stage_all,
 )
+from cortex.flows.extracting.transcript_batches import agent_of
 from cortex.flows.operations.care.config import publish_settings
 from cortex.flows.run.run import Progress, no_progress
+from cortex.storage.ground.files import modified_at
 from cortex.storage.machine.background_run import note_engine
-from cortex.storage.staging.assistant_folders import folders
+from cortex.storage.staging.assistant_folders import find_transcripts, folders
+from cortex.storage.staging.transcripts import open_transcript
 from cortex.transforms.errors import NotFound, NothingUsable
 
 if TYPE_CHECKING:
     from cortex.flows.operations.care.plan import PlannedStage
 
+# Two minutes for the first brief, at 25 s an answer with the start of a client.
+FIRST_SESSIONS = 3
+# To learn a transcript's folder its beginning is read: 1 ms each.
+MOST_OPENED = 500
 # Measured on two cores: reading, extracting and embedding. Only for estimates.
 EXPECTED_BYTES_PER_SECOND = 500_000
 
@@ -103,6 +111,57 @@ def backfill(
         "The report names each with its reason.",
     )
     return BackfillResult(report, problem)
+
+
+def read_first(context: Context, *, progress: Progress = no_progress) -> RunReport:
+    """
+    Let the language model read the newest sessions of the project one stands in, and publish its brief.
+
+    Where that has no transcripts, those of the newest one's folder are read. Of all others nothing is taken
+    in, so that the first brief waits for FIRST_SESSIONS answers and no more.
+    """
+    try:
+        newest = _newest_of(context, transcript_folders())
+    except (NotFound, NothingUsable):
+        newest = _Newest("", [])
+    settings = context.settings
+    budget = replace(settings.budget, run_requests=min(FIRST_SESSIONS, settings.budget.run_requests))
+    first = replace(context, settings=replace(settings, budget=budget))
+    stage_all(settings, newest.transcripts, progress)
+    folder = newest.folder or str(context.folder)
+    note_engine(context.home)
+    return execute("ingest", first, progress=progress, first_folder=folder)
+
+
+@dataclass(frozen=True)
+class _Newest:
+    """The folder that is read first, and its newest transcripts whose sessions are over."""
+
+    folder: str
+    transcripts: list[Path]
+
+
+def _newest_of(context: Context, places: Sequence[Path]) -> _Newest:
+    quiet_since = context.now.timestamp() - 60 * context.policy.threshold("writer_quiet_minutes")
+    paths = [path for place in places for path in find_transcripts(place) if agent_of(path.name) is None]
+    aged = sorted(((modified_at(path), path) for path in paths), reverse=True)
+    over = [path.absolute() for at, path in aged if at <= quiet_since]
+    opened = [(path, _folder_of(path)) for path in over[:MOST_OPENED]]
+    here = [path for path, folder in opened if _is_within(folder, str(context.folder))]
+    if here:
+        return _Newest(str(context.folder), here[:FIRST_SESSIONS])
+    folder = next((folder for _, folder in opened if folder), "")
+    return _Newest(folder, [path for path, other in opened if folder and other == folder][:FIRST_SESSIONS])
+
+
+def _folder_of(path: Path) -> str:
+    with suppress(OSError), open_transcript(path) as transcript:
+        return transcript.cwd or ""
+    return ""
+
+
+def _is_within(folder: str, top: str) -> bool:
+    return folder == top or folder.startswith(top.rstrip("/") + "/")
 
 
 def transcript_folders() -> list[Path]:

@@ -19,9 +19,10 @@ from cortex.flows.asking_model.writing import (
 from cortex.flows.context.context import Context, utc_now
 from cortex.flows.engines.runs import looking
 from cortex.flows.extracting.transcript_batches import agent_of
-from cortex.flows.operations.care.writer_choice import BudgetState, budget_state, model_price
+from cortex.flows.operations.care.cost import BudgetState, budget_state, model_price
 from cortex.flows.reading.transcript_reader import read_turns
 from cortex.flows.run.run import Run
+from cortex.storage.ground.files import modified_at
 from cortex.storage.model_calls.spending import SETTLED, Spending
 from cortex.storage.settings.reference import read_prompt
 from cortex.storage.staging.transcripts import START, open_transcript
@@ -132,16 +133,9 @@ def plan_transcripts(context: Context, transcripts: Sequence[Path]) -> list[Plan
 
 def _spread(transcripts: Sequence[Path]) -> list[Path]:
     """Return at most MOST_MEASURED transcripts, from the oldest to the newest."""
-    aged = sorted(transcripts, key=lambda path: (_modified(path), str(path)))
+    aged = sorted(transcripts, key=lambda path: (modified_at(path), str(path)))
     most = min(len(aged), MOST_MEASURED)
     return [aged[at * len(aged) // most] for at in range(most)]
-
-
-def _modified(path: Path) -> float:
-    try:
-        return path.stat().st_mtime
-    except OSError:
-        return 0.0
 
 
 def _tokens_of_transcript(context: Context, path: Path) -> list[int]:

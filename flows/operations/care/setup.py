@@ -1,14 +1,16 @@
 """Looks at what Cortex would work with here, and puts hooks, schedule and first brief in place."""
 
+import time
 from collections import Counter
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from cortex.flows.context.context import Context
-from cortex.flows.engines.runs import Backfill, look_for
+from cortex.flows.engines.runs import Backfill, look_for, looking
 from cortex.flows.operations.care.install import install, installed, uninstall_hooks
 from cortex.flows.operations.care.intake import EXPECTED_BYTES_PER_SECOND, transcript_folders
 from cortex.flows.operations.care.writer_choice import choose_writer
+from cortex.hooks import background
 from cortex.storage.machine.background_run import note_engine
 from cortex.storage.machine.client_program import (
     add_tools,
@@ -77,11 +79,12 @@ class HooksInPlace:
 
 @dataclass(frozen=True)
 class ShownBrief:
-    """The published brief of a project, and in how many sessions it was worked on."""
+    """The published brief of a project, in how many sessions it was worked on, and who wrote it."""
 
     project: str
     sessions: int
     text: str
+    written_by: str
 
 
 def look_around(context: Context) -> Surroundings:
@@ -145,15 +148,41 @@ def with_writer(context: Context, writer: str) -> Context:
     return replace(context, settings=load_settings(context.home))
 
 
-def brief_of_busiest(context: Context) -> ShownBrief | None:
-    """Return the published brief of the project with most sessions read; None where nothing is published."""
+def asking_nothing(context: Context) -> Context:
+    """Return the context of a run that only reads: what a language model is asked waits for the next run."""
+    budget = replace(context.settings.budget, run_requests=0)
+    return replace(context, settings=replace(context.settings, budget=budget))
+
+
+def read_on(context: Context) -> bool:
+    """Start the run in the background that has the language model read the rest; return whether."""
+    return background.start(str(context.home), time.time(), is_due=True)
+
+
+def transcripts_to_read(context: Context) -> tuple[Path, ...]:
+    """Return the transcripts that have something new, none where there are none."""
+    try:
+        return look_for(context.settings, transcript_folders()).transcripts
+    except (NotFound, NothingUsable):
+        return ()
+
+
+def brief_to_show(context: Context) -> ShownBrief | None:
+    """
+    Return the published brief of the project one stands in, else of that with most sessions read.
+
+    None where nothing is published.
+    """
     store = context.open_store()
     cursors = store.lake.manifest.cursors.values()
     sessions = {(store.projects.canonical(cursor.project_id), cursor.session_id) for cursor in cursors}
     counts = Counter(project_id for project_id, _ in sessions)
-    for project_id, count in sorted(counts.items(), key=lambda pair: (-pair[1], pair[0])):
+    here = store.projects.known(str(context.folder))
+    for project_id, count in sorted(counts.items(), key=lambda pair: (pair[0] != here, -pair[1], pair[0])):
         if text := store.published.brief(project_id):
-            return ShownBrief(store.projects.name_of(project_id), count, text)
+            is_read = looking(context, with_model=False).is_read_by_model(project_id)
+            written_by = context.settings.models.writer_model if is_read else "rules"
+            return ShownBrief(store.projects.name_of(project_id), count, text, written_by)
     return None
 
 

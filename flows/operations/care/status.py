@@ -18,6 +18,7 @@ from cortex.storage.published.catalogue import GLOBAL_LABEL, Catalogue
 from cortex.storage.published.reports import kept_reports, last_report
 from cortex.storage.settings.settings import Settings
 from cortex.transforms.memory.retention import days_of_type
+from cortex.transforms.schemas import TURNS
 from cortex.transforms.vocabulary import GLOBAL_SCOPE
 
 
@@ -39,6 +40,16 @@ class ProjectCounts:
     id: str
 
 
+@dataclass(frozen=True)
+class WriterProgress:
+    """Who writes: `rules` or a provider, with its model; `read` of `sessions` sessions were asked about."""
+
+    writer: str
+    model: str
+    read: int
+    sessions: int
+
+
 _FOR_EVER = "kept for ever"
 
 
@@ -50,8 +61,9 @@ class Status:
     `waiting` transcripts are staged; `outdated` are projects whose memories another extractor or policy
     extracted; `pending_loss` is what a run would have hidden and so did not publish; `last_run` is the last
     report; `embedding_failure` is that of the hosted model while the local one stands in for it;
-    `writer_failure` is since when the language model has answered nothing though sessions wait; `retention`
-    says in words what goes by its age, for all projects and for those with rules of their own.
+    `writer_failure` is since when the language model has answered nothing though sessions wait; `writing`
+    is who writes, and how far that is; `retention` says in words what goes by its age, for all projects and
+    for those with rules of their own.
     """
 
     home: Path
@@ -64,6 +76,7 @@ class Status:
     background: Background
     embedding_failure: ModelFailure | None
     writer_failure: ModelFailure | None
+    writing: WriterProgress
     retention: list[str]
 
 
@@ -88,8 +101,24 @@ def read_status(context: Context) -> Status:
         background=background_state(context.home),
         embedding_failure=hosted_failure(context.settings),
         writer_failure=read_failure(context.home, WRITER) if context.settings.models.is_on else None,
+        writing=read_writing(context),
         retention=_retention(context.settings),
     )
+
+
+def read_writing(context: Context) -> WriterProgress:
+    """Return who writes the memories, and how many of the sessions that are over a model has read."""
+    models = context.settings.models
+    if not models.is_on:
+        return WriterProgress("rules", "", 0, 0)
+    # Imported here: with no language model chosen none of this is loaded.
+    from cortex.flows.asking_model.writing import quiet_sessions, unread_sessions
+    from cortex.flows.engines.runs import looking
+
+    run = looking(context, with_model=False)
+    projects = run.store.lake.manifest.partitions(TURNS.name)
+    sessions = sum(len(quiet_sessions(run, project_id)) for project_id in projects)
+    return WriterProgress(models.writer, models.writer_model, sessions - len(unread_sessions(run)), sessions)
 
 
 def _retention(settings: Settings) -> list[str]:

@@ -362,11 +362,11 @@ def test_a_client_that_does_not_take_the_tools_is_named_with_its_reason(cortex, 
 def test_setup_at_a_terminal_takes_no_for_an_answer(cortex, claude, monkeypatch):
     (claude / "settings.json").write_bytes(MINE)
     monkeypatch.setattr("cortex.cli.start.setup.can_ask", lambda: True)
-    assert "add hooks to" in cortex("setup", stdin="none\nn\n").out
+    assert "add hooks to" in cortex("setup", stdin="n\n").out
     assert (claude / "settings.json").read_bytes() == MINE
-    cortex("setup", stdin="none\neach\nn\n")
+    cortex("setup", stdin="each\nn\n")
     assert (claude / "settings.json").read_bytes() == MINE
-    cortex("setup", stdin="none\ny\n")
+    cortex("setup", stdin="y\n")
     assert (claude / "settings.json").read_bytes() != MINE
 
 

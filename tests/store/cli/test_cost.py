@@ -9,7 +9,8 @@ from click.testing import CliRunner
 
 from cortex.cli.main import main
 from cortex.flows.context.context import Context
-from cortex.flows.operations.care.writer_choice import budget_state, choose_writer, writer_options
+from cortex.flows.operations.care.cost import budget_state
+from cortex.flows.operations.care.writer_choice import choose_writer, usable_writers
 from cortex.storage.model_calls import spending
 from cortex.storage.model_calls.spending import (
     DailyLimits,
@@ -86,13 +87,12 @@ def test_a_budget_may_be_a_whole_number_of_dollars(home):
     assert load_settings(home).budget.daily_usd == 3.0
 
 
-def test_the_choices_say_what_they_need_and_what_they_cost(home, monkeypatch):
+def test_a_choice_is_kept_and_what_is_here_can_be_chosen(home, monkeypatch):
     monkeypatch.setenv("PATH", "")
+    assert usable_writers(load_settings(home)) == []
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-none")
     context = Context(load_settings(home))
-    none, api, claude = writer_options(context)
-    assert (none.missing, none.leaves) == ("", "nothing")
-    assert "ANTHROPIC_API_KEY" in api.missing and "$0.0024 a session" in api.costs
-    assert claude.missing and "not charged by token" in claude.costs
+    assert usable_writers(context.settings) == ["api"]
     choose_writer(home, "api", lambda: context)
     assert load_settings(home).models.writer == "api"
     with pytest.raises(UsageError):

@@ -34,8 +34,8 @@ def test_where_both_have_the_hooks_those_of_the_settings_go_and_the_status_line_
     assert "hooks" not in after and "run.sh" in after["statusLine"]["command"]
 
 
-def test_setup_asks_twice_at_most(cortex, claude, session, monkeypatch):
+def test_setup_asks_once_where_no_model_can_write(cortex, claude, session, monkeypatch):
     monkeypatch.setattr("cortex.cli.start.setup.can_ask", lambda: True)
-    answer = cortex("setup", stdin="\n\n")
-    assert answer.code == 0 and "cone 6" in answer.out
-    assert answer.out.count("Writer (") == 1 and answer.out.count("Go ahead?") == 1
+    answer = cortex("setup", stdin="\n")
+    assert answer.code == 0 and "cone 6" in answer.out and "written by rules" in answer.out
+    assert answer.out.count("Let it write?") == 0 and answer.out.count("Go ahead?") == 1
