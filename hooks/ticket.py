@@ -145,7 +145,7 @@ def drop(
     Write a ticket for `transcript`, an absolute path, and keep the transcript; return the ticket's path.
 
     `durable` waits for the disk. Raises FileNotFoundError if there is no such transcript, NotATranscript
-    if it is none, OSError where staging cannot be written; the ticket stands even when keeping failed.
+    if it is none, OSError if staging cannot be written; the ticket stands even when keeping failed.
     """
     descriptor = open_regular(transcript)
     try:

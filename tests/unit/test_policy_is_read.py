@@ -56,9 +56,8 @@ BELONGS_TO = {
     "cortex/mcp/": ("mcp",),
     "benchmarks/scores/": ("eval",),
     "flows/operations/care/intake.py": ("backfill",),
-    "flows/operations/care/cost.py": ("cost",),
-    "flows/operations/care/writer_choice.py": ("setup",),
-    "flows/operations/care/plan.py": ("plan", "backfill"),
+    "flows/operations/care/cost.py": ("cost", "plan", "backfill"),
+    "flows/operations/care/setup.py": ("setup",),
     "flows/run/model_replies.py": ("guard",),
 }
 # Said to the reader of a table, not to the program.

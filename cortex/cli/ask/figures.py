@@ -26,8 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from cortex.flows.context import Context
-    from cortex.flows.operations.care.cost import CostReport, CostRow
-    from cortex.flows.operations.care.plan import PlannedStage, WritingPlan
+    from cortex.flows.operations.care.cost import CostReport, CostRow, PlannedStage, WritingPlan
     from cortex.flows.operations.care.report import ProjectStats
     from cortex.flows.operations.care.status import ProjectCounts, Status, WritingProgress
     from cortex.storage.model_failure import ModelFailure
@@ -378,7 +377,7 @@ PLAN_HEADINGS = ("sessions", "requests", "tokens in", "tokens out", "$", "$ in b
 @command("plan", "Show pending language model requests and their price.", place=140)
 def plan(context: Context) -> Answer:
     """Show the next language model requests: sessions, requests, tokens, dollars, minutes."""
-    from cortex.flows.operations.care import plan
+    from cortex.flows.operations.care import cost as plan
 
     planned = plan.read_plan(context)
     table = Listing(

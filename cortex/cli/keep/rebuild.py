@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from cortex.flows.context import Context
-    from cortex.flows.operations.care.plan import PlannedStage
+    from cortex.flows.operations.care.cost import PlannedStage
     from cortex.flows.operations.care.rebuild import Rederived
     from cortex.flows.past.rebuilding import Comparison, Repair
     from cortex.flows.past.rederive import Proposal

@@ -45,8 +45,7 @@ if TYPE_CHECKING:
 
     from cortex.cli.answer import ProgressBar
     from cortex.flows.context import Context
-    from cortex.flows.operations.care.setup import ShownBrief, Surroundings
-    from cortex.flows.operations.care.writer_choice import WriterOffer
+    from cortex.flows.operations.care.setup import ShownBrief, Surroundings, WriterOffer
     from cortex.flows.run_report import RunReport
 
 
@@ -137,7 +136,8 @@ def _can_add_tools(surroundings: Surroundings) -> bool:
 
 def _asked_writer(context: Context, yes: bool) -> str | None:
     """Return the writer that the person agrees to; None with nobody to ask, none, or one already."""
-    from cortex.flows.operations.care import setup, writer_choice
+    from cortex.flows.operations.care import setup
+    from cortex.flows.operations.care import setup as writer_choice
 
     if yes or not can_ask() or context.settings.models.is_on:
         return None
@@ -213,7 +213,7 @@ def _schedule(context: Context) -> Answer:
 
 def _writer_steps(context: Context) -> list[str]:
     """Return the one command that lets a language model write, where one could and none does."""
-    from cortex.flows.operations.care import writer_choice
+    from cortex.flows.operations.care import setup as writer_choice
 
     usable = [] if context.settings.models.is_on else writer_choice.usable_writers(context.settings)
     return [f"let a language model write: cortex setup --writer {usable[0]}"] if usable else []

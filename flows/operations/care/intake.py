@@ -26,7 +26,7 @@ from cortex.transforms.errors import NotFound, NothingUsable
 from cortex.transforms.transcripts.assistants import KNOWN_ASSISTANTS, USUAL
 
 if TYPE_CHECKING:
-    from cortex.flows.operations.care.plan import PlannedStage
+    from cortex.flows.operations.care.cost import PlannedStage
 
 # Two minutes for the first brief, at 25 s an answer with the start of a client.
 FIRST_SESSIONS = 3
@@ -85,7 +85,7 @@ def plan_backfill(context: Context, paths: Sequence[Path]) -> BackfillPlan:
     seconds = round(backfill.waiting_bytes / EXPECTED_BYTES_PER_SECOND)
     asking: Sequence[PlannedStage] = ()
     if context.settings.models.is_on:
-        from cortex.flows.operations.care.plan import plan_transcripts
+        from cortex.flows.operations.care.cost import plan_transcripts
 
         asking = plan_transcripts(context, backfill.transcripts)
     return BackfillPlan(backfill, seconds, tokens, round(tokens / 1e6 * price, 4), asking)

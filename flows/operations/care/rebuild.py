@@ -16,7 +16,7 @@ from cortex.storage.published.reports import keep_report
 from cortex.transforms.errors import UsageError
 
 if TYPE_CHECKING:
-    from cortex.flows.operations.care.plan import PlannedStage
+    from cortex.flows.operations.care.cost import PlannedStage
 
 REBUILT = ("rebuild", "render")
 
@@ -142,7 +142,7 @@ def _read_again(run: Run, prompts: dict[str, str]) -> None:
 def _plan_again(context: Context, run: Run, prompts: dict[str, str]) -> "PlannedStage | None":
     if not prompts:
         return None
-    from cortex.flows.operations.care.plan import plan_again
+    from cortex.flows.operations.care.cost import plan_again
 
     planned = plan_again(context, run, prompts)
     return planned if planned.sessions else None

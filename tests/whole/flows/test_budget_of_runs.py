@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from cortex.flows.operations.care.cost import read_cost
-from cortex.flows.operations.care.plan import read_plan
+from cortex.flows.operations.care.cost import read_cost, read_plan
 from cortex.storage.model_calls import Spending
 from cortex.storage.settings.settings import ModelBudget
 from cortex.transforms.schemas import REPLIES
@@ -26,7 +25,7 @@ def know(content: str) -> dict[str, Any]:
 
 def bench_of(home: Path, projects: Path, url: str, sessions: int, **chosen: Any) -> WritingBench:
     for number in range(sessions):
-        session = talk(f"s{number}", cwd=f"/home/dev/p{number % 3}")
+        session = talk(f"s{number}", cwd=f"/home/dev/p{number}")
         session.user(f"Please also note that station {number} reports every six minutes.")
         session.write(projects)
     return WritingBench(home, projects, words_for_a_model, url=url, **chosen)
@@ -140,6 +139,6 @@ def test_recorded_answers_are_found_by_the_request_that_was_sent(home, projects,
         bench.backfill()
     [row] = bench.store.lake.read(REPLIES).to_pylist()
     (folder / f"{row['request_id']}.json").write_text(json.dumps({"text": json.dumps(ANSWER)}))
-    answer = recorded(folder, [("session", "session@1")])
+    answer = recorded(folder, [("session", "session@2")])
     assert answer(bodies[0], 0).text == json.dumps(ANSWER)
     assert answer(bodies[0] | {"system": "Other words."}, 0).status == 400
