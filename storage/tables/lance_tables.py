@@ -203,16 +203,24 @@ class LanceDataset:
             return int(self._handle.count_rows(condition(where))) if self._handle is not None else 0
 
     def read(self, columns: Sequence[str] = (), where: Filter | None = None) -> pa.Table:
-        """Return the rows that meet `where`, by key: those of `columns` that there are, or the schema's."""
-        wanted = list(columns or self._table.arrow.names)
+        """
+        Return the rows that meet `where`, by key: those of `columns` that there are, or the schema's.
+
+        A column of the schema that an earlier version did not write is null.
+        """
+        schema = self._table.arrow
+        wanted = list(columns or schema.names)
         if self._handle is None:
-            return self._table.empty().select([name for name in wanted if name in self._table.arrow.names])
-        wanted, key = [name for name in wanted if name in self._names], list(self._table.key)
-        scan = self._handle.search().select(list(dict.fromkeys([*key, *wanted])))
+            return self._table.empty().select([name for name in wanted if name in schema.names])
+        wanted = [name for name in wanted if name in self._names or name in schema.names]
+        there, key = [name for name in wanted if name in self._names], list(self._table.key)
+        scan = self._handle.search().select(list(dict.fromkeys([*key, *there])))
         if where:
             scan = scan.where(condition(where))
         with reading(self._scope, self._table.name):
             rows: pa.Table = scan.limit(max(self.count(), 1)).to_arrow()
+        for name in set(wanted) - set(there):
+            rows = rows.append_column(schema.field(name), pa.nulls(rows.num_rows, schema.field(name).type))
         return rows.sort_by([(name, "ascending") for name in key]).select(wanted)
 
 

@@ -50,7 +50,7 @@ def show_memory(request: ViewRequest) -> Page:
         "related": memory_details.relations_of(request.context, shown.row["memory_id"]),
         "replaced": history.replaced,
         "replaced_by": history.replaced_by,
-        "deeds": history.changes,
+        "changes": history.changes,
         "recalled_at": history.recalled_at,
         "confidence": [{"at": at, "confidence": round(value, 4)} for at, value in history.curve],
     }

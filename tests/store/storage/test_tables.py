@@ -6,6 +6,7 @@ import pyarrow as pa
 
 from cortex.storage.tables.lance_tables import LanceTables
 from cortex.storage.tables.tables import INDEX_TEXT, VECTOR
+from cortex.transforms.schemas import MEMORIES
 from tests.rows import memories, memory
 
 DIMENSIONS = 4
@@ -41,6 +42,18 @@ def test_only_what_changed_is_written_and_what_is_missing_removed(home: Path):
 def test_a_scope_without_tables_reads_as_empty(home: Path):
     dataset = LanceTables(home).open("reef-1", "memories")
     assert dataset.count() == dataset.read().num_rows == 0
+
+
+def test_a_table_of_an_earlier_version_reads_with_the_columns_of_this_one(home: Path):
+    tables = LanceTables(home)
+    tables.replace("reef-1", "memories", searchable(memory("m1")).drop_columns(["subject", "valid_until"]))
+    dataset = tables.open("reef-1", "memories")
+    assert dataset.read().schema == MEMORIES.arrow
+    assert dataset.read(["subject", "text"]).to_pylist() == [
+        {"subject": None, "text": memory("m1")["text"]},
+    ]
+    assert tables.replace("reef-1", "memories", searchable(memory("m1", subject="cache"))) == 1
+    assert tables.open("reef-1", "memories").read(["subject"]).to_pylist() == [{"subject": "cache"}]
 
 
 def test_a_kept_connection_sees_what_others_wrote_and_swapped_in(home: Path):
