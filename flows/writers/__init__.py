@@ -20,20 +20,20 @@ class Writer(Protocol):
     most_requests: int  # how many requests one `ask` may send at most
 
     def ready(self) -> None:
-        """Raise ModelClosed where no request can be answered; sends none, so that none is reserved."""
+        """Raise ModelClosed if no request can be answered; sends none, so that none is reserved."""
 
     def ask(self, request: ModelRequest, most_usd: float) -> Reply:
         """
         Send one request once, and return its answer, without its price; `most_usd` is what one may cost.
 
         An answer that was charged is returned whatever it is: a refusal, cut off, not JSON; `stop_reason` and
-        `text` say so. Raises ModelBusy where nothing was charged and it may be answered soon, AnswerLost
-        where it may have been charged, ModelClosed where no request is answered before a person acts or
+        `text` say so. Raises ModelBusy if nothing was charged and it may be answered soon, AnswerLost
+        where it may have been charged, ModelClosed if no request is answered before a person acts or
         (ModelLimited) a limit is reset, ModelRefused where the same request would fail again.
         """
 
     def count(self, request: ModelRequest) -> int | None:
-        """Return how many tokens of input the request has by the provider's count; None where it has none."""
+        """Return how many tokens of input the request has by the provider's count; None if it has none."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +63,6 @@ def writer_for(settings: Settings) -> Writer:
     """
     Return the writer that the settings name; nothing is sent and nothing started before the first `ask`.
 
-    Raises ModelClosed, with a next step, where its key, library or command is missing.
+    Raises ModelClosed, with a next step, if its key, library or command is missing.
     """
     return provider_of(settings.models.writer).build(settings)

@@ -44,7 +44,7 @@ def message_of_events(lines: Iterable[str], next_step: str) -> Mapping[str, Any]
     """
     Return the message that a stream's lines make, as the service answers it in one piece.
 
-    Raises AnswerLost where the stream ends early or tells of an error: what was written until then may cost.
+    Raises AnswerLost if the stream ends early or tells of an error: what was written until then may cost.
 
     >>> start = '{"type": "message_start", "message": {"model": "m", "usage": {"input_tokens": 3}}}'
     >>> piece = '{"type": "content_block_delta", "delta": {"type": "text_delta", "text": "Hi"}}'
@@ -152,7 +152,7 @@ class AnthropicApi:
         return reply_of(request.request_id, _message_in(body, is_stream=is_stream), request_id)
 
     def count(self, request: ModelRequest) -> int | None:
-        """Return how many tokens of input the service counts, free of charge; None where it does not say."""
+        """Return how many tokens of input the service counts, free of charge; None if it does not say."""
         message = {name: value for name, value in message_of(request).items() if name != "max_tokens"}
         try:
             with service_failures(COUNT_S):
@@ -166,7 +166,7 @@ def api_writer(key: str | None, base_url: str | None) -> AnthropicApi:
     """
     Return the provider; nothing is sent before the first `ask`.
 
-    An endpoint of one's own may need no key. Raises ModelClosed where the library or the key is missing.
+    An endpoint of one's own may need no key. Raises ModelClosed if the library or the key is missing.
     """
     if not key and not base_url:
         raise ModelClosed(
@@ -196,7 +196,7 @@ def reply_of(request_id: str, message: Mapping[str, Any], provider_request_id: s
     """
     Return the service's message as a reply: text blocks joined, tokens as they were counted.
 
-    Raises AnswerLost where it says that it used what cannot be.
+    Raises AnswerLost if it says that it used what cannot be.
     """
     input_tokens, output_tokens = used_tokens(message["usage"])
     texts = [block["text"] for block in message["content"] if block.get("type") == "text"]

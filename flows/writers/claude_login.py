@@ -2,7 +2,7 @@
 The person's own Claude Code: `claude -p`, one process at a time, in folders that hold nothing else.
 
 The client sees no file of the person's: home, settings, temporary files and working directory are empty
-folders that are removed afterwards. It uses the person's own login where there is one: a variable tells it
+folders that are removed afterwards. It uses the person's own login if there is one: a variable tells it
 where it keeps that, and the client alone reads and renews it. Otherwise it is logged in by the token that
 `claude setup-token` makes.
 """
@@ -42,7 +42,7 @@ CLIENT_OVERHEAD_TOKENS = 3_000
 # Where the model does not answer by the schema the client asks again until --max-budget-usd is passed, so the
 # reservation covers that and the request that passes it.
 REQUESTS_RESERVED = 2
-# An answer that is cut off was asked for four times, by the client itself. What it has sent where nothing was
+# An answer that is cut off was asked for four times, by the client itself. What it has sent if nothing was
 # answered it does not say, so that counts as so many.
 MOST_REQUESTS = 4
 # A service that is overloaded is so for longer than a run waits.

@@ -113,7 +113,7 @@ def best_rows(
     Return the numbers and BM25 scores of the `limit` best rows of these parts, best first.
 
     A word weighs by the rows of these parts that hold it: what other scopes hold changes nothing. Of rows
-    that score alike those with the lower keys are taken. Where the words have more than MOST_ENTRIES entries,
+    that score alike those with the lower keys are taken. If the words have more than MOST_ENTRIES entries,
     the most common ones are looked up only for the best rows by the others.
     """
     if connection is None or not words or limit <= 0:

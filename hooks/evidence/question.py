@@ -89,7 +89,7 @@ class Nearness:
     How near a row is to its question.
 
     `words` are those of the question that it has, `share` is their part of the weight of all, `cosine` its
-    similarity by meaning, None where that is not known.
+    similarity by meaning, None if that is not known.
     """
 
     __slots__ = ("cosine", "share", "words")
@@ -110,7 +110,7 @@ class Asked:
         self._total = sum(weights.values())
         # Cutting an ending leaves the first two letters; other words need no cutting.
         self._beginnings = {word[:2] for word in weights}
-        # Word of a text → the stem of the question that it is, None where it is none of them.
+        # Word of a text → the stem of the question that it is, None if it is none of them.
         self._stem_of: dict[str, str | None] = {}
         self.names = frozenset(word for word, weight in weights.items() if weight >= rare)
 

@@ -28,8 +28,8 @@ class SearchCandidate:
     """
     A row of a search's lists, and what ranks and folds it.
 
-    `lexical` is its BM25 score, None where it is not among the best by words; `similarity` its cosine with
-    the question, None where it has no vector. `lines` are those that it rests on; `place` is (file, seq,
+    `lexical` is its BM25 score, None if it is not among the best by words; `similarity` its cosine with
+    the question, None if it has no vector. `lines` are those that it rests on; `place` is (file, seq,
     line) of a passage. `is_record` says that it is the record of a session, on many subjects, `is_asking`
     that it is a turn that asks (of the assistant: that it ends with a question), `is_persons` that a person
     said it, `is_lead_in` that the assistant only says what it does next, `sums_up` that it is a memory that

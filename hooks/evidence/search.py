@@ -121,12 +121,12 @@ class SearchResult:
 
     @cached_property
     def why(self) -> str:
-        """The reason, where the statement does not say it."""
+        """The reason, if the statement does not say it."""
         return _why(self._group, f"{self.statement} {self.quote}", self._question)
 
     @cached_property
     def rejected(self) -> str:
-        """What was turned down, where the statement does not say it."""
+        """What was turned down, if the statement does not say it."""
         rejected = str(self.row.get("rejected") or "") if self.is_memory else ""
         return "" if is_known(rejected, self.statement) else rejected
 
@@ -160,7 +160,7 @@ def find(
     """
     Return at most `limit` results for a question out of the memories and passages of `scopes`, best first.
 
-    Nothing is returned where no result is near enough to the question (`is_answered`, which `whole` is for).
+    Nothing is returned if no result is near enough to the question (`is_answered`, which `whole` is for).
     Superseded, pruned and merged memories are left out, archived ones found; a memory of external trust only
     with evidence of its source. With `with_nearby`, what bears on the question close together in a session is
     one result; with `by_part` each part of a long turn is one. Of each list more rows are read where only
@@ -374,7 +374,7 @@ def shown_once(results: list[SearchResult]) -> list[SearchResult]:
     """
     Return results below whose statements stands only what was not shown above: a turn is shown once.
 
-    Left out are sentences of a passage, of a reason and of what is nearby that were shown. Where something
+    Left out are sentences of a passage, of a reason and of what is nearby that were shown. If something
     nearby says the same as its result, the result rests on its lines.
     """
     above: list[str] = []
@@ -398,7 +398,7 @@ def shown_once(results: list[SearchResult]) -> list[SearchResult]:
 
 
 def _news_of(nearby_row: NearbyRow, shown: Sequence[str]) -> str:
-    # Two facts may differ in a word: a memory goes only where its very words were shown.
+    # Two facts may differ in a word: a memory goes only if its very words were shown.
     if nearby_row.is_memory:
         own, words = word_set(nearby_row.statement), f" {' '.join(words_in(nearby_row.statement))} "
         is_there = any(own <= word_set(text) and words in f" {' '.join(words_in(text))} " for text in shown)

@@ -42,7 +42,7 @@ def statement_in(text: str, asked: Asked, limit: int = SHOWN_STATEMENT_CHARS) ->
     Return the sentences of `text` that hold most of a question's words, and what follows them, on one line.
 
     At most `limit` characters; all of a text that is no longer. Of equal sentences the first is taken; code
-    in fences only where there is nothing else.
+    in fences only if there is nothing else.
 
     >>> asked = Asked({"tide": 1.0, "utc": 2.0})
     >>> statement_in("Gauges were painted. Tide tables are in UTC. Clocks are not.", asked, 45)

@@ -141,7 +141,7 @@ def heading(kind: str, day: tuple[int, int, int] | None) -> str:
 
 def query_words(question: str, dropped: AbstractSet[str]) -> list[str]:
     """
-    Return the words of `question` that carry a topic, each once; all of them where none does.
+    Return the words of `question` that carry a topic, each once; all of them if none does.
 
     Question words and others that carry no topic are `dropped`: keeping them costs 7 points of recall@5.
     """

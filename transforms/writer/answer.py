@@ -33,7 +33,7 @@ class WrittenOutcome:
     """
     What the session came to, in the model's words; empty parts where it says nothing.
 
-    `has_worked` says whether anything was done in earnest; None where the instruction did not ask.
+    `has_worked` says whether anything was done in earnest; None if the instruction did not ask.
     """
 
     goal: str = ""
@@ -75,7 +75,7 @@ class SessionAnswer:
 
 def parsed_answer(text: str) -> SessionAnswer | None:
     """
-    Return what the text of an answer says, None where it is not the JSON object that was asked for.
+    Return what the text of an answer says, None if it is not the JSON object that was asked for.
 
     Fields that are missing or of another kind are empty: what needs them is refused later, not the rest.
 

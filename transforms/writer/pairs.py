@@ -294,7 +294,7 @@ def _layer(reply: Row) -> str:
 
 
 def _memory_of(fact: WrittenFact, reply: Row, active: Mapping[str, Row]) -> Row | None:
-    """Return the memory that a fact of a reply makes; none where it was refused or is not shown."""
+    """Return the memory that a fact of a reply makes; none if it was refused or is not shown."""
     _, memory_type = FACT_KINDS.get(fact.fact_type, FACT_KINDS["context"])
     statement = statement_of(fact)
     for scope in sorted({row["project_id"] for row in active.values()}):
@@ -305,7 +305,7 @@ def _memory_of(fact: WrittenFact, reply: Row, active: Mapping[str, Row]) -> Row 
 
 
 def _record_of(reply: Row, active: Mapping[str, Row]) -> Row | None:
-    """Return the memory that records what came of the session of a reply; none where nothing did."""
+    """Return the memory that records what came of the session of a reply; none if nothing did."""
     for _, row in sorted(active.items()):
         if row["memory_type"] == "outcome" and _is_seen(row, reply):
             return row
@@ -453,9 +453,9 @@ def with_verdicts(edges: pa.Table, memories: pa.Table, verdicts: Mapping[str, st
     """
     Return EDGES of a scope as the verdicts on its pairs say, by name; takes its MEMORIES.
 
-    `newer holds` is a `contradicts` from the newer to the older, proposed to a person. Where both hold, or
+    `newer holds` is a `contradicts` from the newer to the older, proposed to a person. If both hold, or
     say the same, the rules' edge stays, but is `relates_to` if they saw a contradiction; `unsure` leaves
-    that to a person. No verdict makes an edge where there is none, nor touches a person's.
+    that to a person. No verdict makes an edge if there is none, nor touches a person's.
     """
     if not verdicts or not edges.num_rows:
         return edges

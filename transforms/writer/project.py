@@ -63,7 +63,7 @@ _TAG = re.compile(rf"[\w .+#/@-]{{1,{TAG_CHARS}}}")
 
 @dataclass(frozen=True)
 class ShortForm:
-    """A fact's subject and summary, empty where the fact does not bear them out, and words to search by."""
+    """A fact's subject and summary, empty if the fact does not bear them out, and words to search by."""
 
     subject: str
     summary: str
@@ -215,7 +215,7 @@ class ProjectAnswer:
     """
     What is believed of an answer about a project, by the ids of memories.
 
-    `order` is that in which the next session is told, empty where the answer gave none; `seen` are the
+    `order` is that in which the next session is told, empty if the answer gave none; `seen` are the
     memories that the request named: what came later is not among them.
     """
 

@@ -282,7 +282,7 @@ def fitted(lines: Sequence[SessionLine], tokens: int) -> list[SessionLine]:
 
 
 def _after(step: _Step, line: SessionLine, middle: frozenset[str]) -> SessionLine | None:
-    """Return a line as a step leaves it, None where it leaves it out."""
+    """Return a line as a step leaves it, None if it leaves it out."""
     if line.turn["kind"] not in step.kinds or (step.is_middle_only and line.turn["turn_id"] not in middle):
         return line
     return replace(line, words=shortened_in_middle(line.words, step.chars)) if step.chars else None

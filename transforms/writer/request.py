@@ -98,7 +98,7 @@ def price_of(rows: Iterable[Mapping[str, object]], model: str, on: date) -> Pric
 
     Of each model the newest price that had begun by then holds. A model that is not listed counts as the
     dearest that is: a budget may then be spent more slowly than it could be, never faster. Raises NotFound
-    where the table has no price for that day.
+    if the table has no price for that day.
     """
     prices = _in_force(rows, on)
     if not prices:

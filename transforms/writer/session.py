@@ -1,5 +1,5 @@
 """
-The request that reads one whole session, in pieces where it is too long, for what is worth keeping of it.
+The request that reads one whole session, in pieces if it is too long, for what is worth keeping of it.
 """
 
 from collections import Counter

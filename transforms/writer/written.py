@@ -315,7 +315,7 @@ def _confidence(checked: Checked, least_shown: float) -> float:
 
 
 def _outcome_rows(reply: SessionReply, evidence: SessionTurns, policy: Policy) -> list[Row]:
-    """Return the row of the outcome record; none where nothing was done."""
+    """Return the row of the outcome record; none if nothing was done."""
     read = [turn for turn in evidence.turns if turn is not None]
     text = outcome_text(reply.answer.outcome, evidence)
     if not text:
