@@ -435,9 +435,8 @@ class _Erasure:
         evidence.places |= {(place["file"], line) for place in memory["evidence"] for line in place["lines"]}
         events_there = [event for name in sorted(turn_ids) for event in by_turn.get(name, [])]
         for event in (event for event in events_there if event["memory_type"] == memory["memory_type"]):
-            is_plan = event["memory_type"] in ("progress", "outcome") and event["subject"]
             name = memory_id(memory["project_id"], memory["memory_type"], event["text"])
-            if is_plan or name == memory["memory_id"]:
+            if event["event_id"] in evidence.event_ids or name == memory["memory_id"]:
                 texts |= _texts_of(event)
 
     def _texts_in(self, evidence: _Evidence, name: str) -> set[str]:

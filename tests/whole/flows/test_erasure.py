@@ -20,7 +20,7 @@ from cortex.storage.lake import lake
 from cortex.storage.settings.settings import Settings
 from cortex.storage.store import Store
 from cortex.storage.tables import lance_tables
-from cortex.transforms.schemas import TURNS
+from cortex.transforms.schemas import EVENTS, TURNS
 from tests.bench import NOW, Bench, contents, difference, here, leftovers
 from tests.present import clock_at
 from tests.rows import entry
@@ -105,6 +105,21 @@ def test_the_same_words_elsewhere_go_too(bench):
         "In kelp I read: [forgotten] Is that so? Tell me." in turns
         or "[forgotten] Is that so? Tell me." in turns
     )
+
+
+def test_what_a_later_session_replaced_goes_with_what_replaced_it(bench):
+    for name, start in (("s1", NOW - timedelta(days=3)), ("s2", NOW - timedelta(days=2))):
+        command = f"pytest tests/{CANARY} -k {name}"
+        Talk(name, start=start).user("Run the checks.").call("Bash", "4 passed", command=command).assistant(
+            "All passed."
+        ).write(bench.projects)
+    bench.begin()
+    assert len([text for text in bench.texts() if CANARY in text and "-k s2" in text]) == 1
+    forget_id = next(m["memory_id"] for m in bench.memories() if "-k s2" in m["text"])
+    here().forget(forget_id)
+    events = Store(bench.home).lake.read(EVENTS)["text"].to_pylist()
+    assert [text for text in events if "Commands that worked" in text] == []
+    assert [text for text in bench.texts() if "Commands that worked" in text] == []
 
 
 def test_a_remembered_fact_goes_with_its_entry_and_its_edits(bench):
