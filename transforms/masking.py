@@ -1,11 +1,11 @@
 """Secrets out of rows and lines that were put together from pieces without one: marked, or left out."""
 
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import pyarrow as pa
 
-from cortex.transforms.brief.explanation import Choice
+from cortex.transforms.brief.explanation import EXPLANATION_VERSION, BriefChoices, Choice
 from cortex.transforms.brief.render import lay_out
 from cortex.transforms.redaction.redact import kinds_of_secret, redact
 from cortex.transforms.schemas import Table
@@ -50,6 +50,20 @@ def without_secrets(choices: Iterable[Choice], *, project_name: str) -> list[Cho
         left_out = replace(worst, text="", is_shown=False, reason=f"{SECRET}: {', '.join(kinds)}")
         kept = [left_out if choice is worst else choice for choice in kept]
     return kept
+
+
+def explanation_document(choices: BriefChoices) -> dict[str, object]:
+    """Return what is published; the text of a line that is left out and holds a secret is empty."""
+    left_out = [
+        replace(choice, text="") if kinds_of_secret(choice.text) else choice for choice in choices.left_out
+    ]
+    return {
+        "version": EXPLANATION_VERSION,
+        "candidates": choices.candidates,
+        "shown": [asdict(choice) for choice in choices.shown],
+        "left_out": [asdict(choice) for choice in left_out],
+        "doubts": dict(choices.doubts),
+    }
 
 
 def _needed_for_secret(choices: list[Choice], shown: list[Choice], project_name: str) -> Choice | None:

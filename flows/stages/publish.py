@@ -28,8 +28,9 @@ from cortex.storage.published.catalogue import SHOWN_EVERYWHERE, SHOWN_FROM, sho
 from cortex.storage.settings.reference import word_ranks
 from cortex.storage.store import DATABASE
 from cortex.transforms.audit import archive_violations, brief_violations
-from cortex.transforms.brief.explanation import brief_choices_of, explanation_document
+from cortex.transforms.brief.explanation import brief_choices_of
 from cortex.transforms.identity import content_id
+from cortex.transforms.masking import explanation_document
 from cortex.transforms.policy import Policy
 from cortex.transforms.schemas import GLOBAL_SCOPE, TURNS
 from cortex.transforms.search import search_settings, settings_document

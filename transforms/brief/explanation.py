@@ -12,7 +12,6 @@ from collections.abc import (
     Set as AbstractSet,
 )
 from dataclasses import (
-    asdict,
     dataclass,
     field,
     replace,
@@ -21,7 +20,6 @@ from typing import Any
 
 from cortex.hooks.prose.plain import on_one_line
 from cortex.transforms.memory.reality import Doubt, branch_doubt, branches_behind
-from cortex.transforms.redaction.redact import kinds_of_secret
 from cortex.transforms.vocabulary import Row
 
 # -- What the brief decides about one candidate, and sections that are more than the memories of a type.
@@ -88,20 +86,6 @@ def brief_choices_of(choices: Sequence[Choice], doubts: Mapping[str, str]) -> Br
     named = {choice.memory_id for choice in (*shown, *best)}
     kept = {name: doubt for name, doubt in doubts.items() if name in named}
     return BriefChoices(shown, best, len(choices), kept)
-
-
-def explanation_document(choices: BriefChoices) -> dict[str, object]:
-    """Return what is published; a text of those left out with a secret in it is not."""
-    left_out = [
-        replace(choice, text="") if kinds_of_secret(choice.text) else choice for choice in choices.left_out
-    ]
-    return {
-        "version": EXPLANATION_VERSION,
-        "candidates": choices.candidates,
-        "shown": [asdict(choice) for choice in choices.shown],
-        "left_out": [asdict(choice) for choice in left_out],
-        "doubts": dict(choices.doubts),
-    }
 
 
 def choices_in(document: object) -> BriefChoices | None:

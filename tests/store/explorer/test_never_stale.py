@@ -8,7 +8,8 @@ import pytest
 from cortex.explorer.page import ANSWERS_CACHED, AnswerCache
 from cortex.flows.operations.ask import brief
 from cortex.storage.published.catalogue import read_columns
-from cortex.transforms.brief.explanation import Choice, brief_choices_of, choices_in, explanation_document
+from cortex.transforms.brief.explanation import Choice, brief_choices_of, choices_in
+from cortex.transforms.masking import explanation_document
 
 
 def test_the_brief_shown_is_the_one_that_would_be_explained_now(browser):

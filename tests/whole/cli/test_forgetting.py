@@ -118,7 +118,7 @@ def test_forgetting_twice_says_that_it_is_done(cortex, store):
     assert cortex("forget", name[:12]).code == 0
     before = kinds(store)
     answer = cortex("forget", name[:12])
-    assert answer.code == 0 and "already" in answer.out
+    assert answer.code == 0 and "Already" in answer.out
     assert kinds(store) == before
 
 

@@ -63,7 +63,7 @@ def test_kept_both_stay_and_the_review_and_the_brief_ask_no_more(disputed):
 
 def test_asked_one_after_another(disputed):
     count = len(disputed("review", "--project", "kelp", "--json").json["projects"][0]["items"])
-    assert "Nothing settled" in disputed("review", "--ask", "--project", "kelp", stdin="quit\n").out
+    assert "Nothing resolved" in disputed("review", "--ask", "--project", "kelp", stdin="quit\n").out
     answer = disputed("review", "--ask", "--project", "kelp", stdin="accept\n" + "skip\n" * count)
     assert "Accepted" in answer.out
     assert statuses(disputed)["SQLite"] == "superseded"

@@ -31,8 +31,6 @@ FACTS = (
     "Bilge pumps run on their own battery",
     "Life jackets are weighed in January",
     "Buoys carry yellow numbers",
-    "Mooring fees rise with length",
-    "Cormorants nest on pile nine",
 )
 
 
