@@ -247,7 +247,7 @@ class Readings:
                 yield self._source.dated_turns(part)
 
     def weak(self, scope: str) -> pa.Table:
-        """Return which memories of a scope are known to be weak, as `fading.known_weak` gives it."""
+        """Return which memories of a scope are known to be weak, as `known_weak` gives it."""
         return known_weak(self.merged_journal(scope))
 
     def memories(self, scope: str) -> pa.Table:

@@ -22,7 +22,7 @@ HAN = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\u3005"
 KANA = "\u3041-\u309f\u30a0-\u30ff\uff66-\uff9f"
 HANGUL = "\uac00-\ud7a3"
 # A sign of Japanese or Korean says as much as two letters, one of Chinese as nearly three: so long are the
-# same sentences in tests/extract/languages.py.
+# same sentences in tests/languages.py.
 SIGN_LETTERS = 2
 HAN_EXTRA_LETTERS = 0.75
 

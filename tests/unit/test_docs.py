@@ -63,3 +63,10 @@ def test_the_index_of_decisions_has_each_with_its_title():
     ]
     index = (ROOT / "docs" / "decisions" / "README.md").read_text(encoding="utf-8")
     assert [line for line in index.split("\n") if line.startswith("- ")] == expected
+
+
+def test_every_file_that_architecture_names_exists():
+    rooms = r"cortex|flows|storage|transforms|hooks|data|benchmarks|tests|docs"
+    page = (ROOT / "docs" / "architecture.md").read_text("utf-8")
+    names = re.findall(rf"`((?:{rooms})/[\w./-]*)`", page)
+    assert [name for name in names if not (ROOT / name).exists()] == []

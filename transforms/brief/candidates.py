@@ -354,7 +354,7 @@ def candidates_of(
     """
     Return the candidates for a brief in the order in which they are taken, section by section.
 
-    Takes MEMORIES with `is_on_purpose`, those of them that are believed (`eligible.believed`), and the mark
+    Takes MEMORIES with `is_on_purpose`, those of them that are believed (`believed`), and the mark
     printed behind each that something disagrees with, by memory_id. What rules made is told newest first.
     With a column ORDER_PLACE in both, what has a place in it goes by that.
     """

@@ -113,7 +113,7 @@ def age(
     Return `memories` with confidence, status, archived_at, centrality and rank as they are at `now`.
 
     Takes MEMORIES as the fold made them (those the journal archived, superseded or pruned marked), EDGES, the
-    activity of their scopes as `activity_of` gives it, and what was found weak as `fading.known_weak` gives
+    activity of their scopes as `activity_of` gives it, and what was found weak as `known_weak` gives
     it. Returns MEMORIES ordered by memory_id. Days count while a scope is worked on: its clock stands still
     in a pause and behind the last activity. Ageing what was aged at the same `now` changes nothing. The
     result follows the instant: a caller that wants a second run of the day to change nothing passes the start
