@@ -1,7 +1,7 @@
 """
 A language model on loopback for the official client: messages, token counts, message batches.
 
-Its temper says what it answers: `recorded` (from files), `oracle` (what a function knows to be right),
+Its temper says what it answers: `Recorded` (from files), `oracle` (what a function knows to be right),
 `noisy` (right answers damaged) or `hostile` (each failure that a service can show). It bills what it answers
 in full and remembers it, so that a ledger can be compared with it to the token.
 """
@@ -198,22 +198,34 @@ def oracle(known: Callable[[str], object]) -> Temper:
     return lambda body, number: Answer(json.dumps(known(body["messages"][0]["content"])))
 
 
-def recorded(folder: Path, prompts: Sequence[tuple[str, str]]) -> Temper:
+class Recorded:
     """
-    Answer the `text` of `<folder>/<request id>.json`, text or JSON; what is not there fails as a bad request.
+    Answers the `text` of `<folder>/<request id>.json`, text or JSON, until a request has none there.
 
-    Purpose and prompt are not sent, but are part of the id: `prompts` names those in use.
+    That one is `missing`; from then on the service accepts no key, which ends a round: a request that fails
+    would have the next session read without this one. `count` is how many were answered. Purpose and prompt
+    are not sent, but are part of the id: `prompts` names those in use.
     """
 
-    def answer(body: Body, number: int) -> Answer:
-        for purpose, prompt in prompts:
-            path = folder / f"{request_of(body, purpose, prompt).request_id}.json"
-            if path.is_file():
-                text = json.loads(path.read_bytes())["text"]
-                return Answer(text if isinstance(text, str) else json.dumps(text))
-        return Answer(status=400, error="invalid_request_error", message="not recorded")
+    def __init__(self, folder: Path, prompts: Sequence[tuple[str, str]]) -> None:
+        self.folder, self.prompts = folder, prompts
+        self.count = 0
+        self.missing: Body | None = None
 
-    return answer
+    def __call__(self, body: Body, number: int) -> Answer:
+        """Return the answer to a request."""
+        paths = (self.folder / f"{each.request_id}.json" for each in self.requests(body))
+        path = next((path for path in paths if path.is_file()), None)
+        if self.missing is None and path is not None:
+            self.count += 1
+            text = json.loads(path.read_bytes())["text"]
+            return Answer(text if isinstance(text, str) else json.dumps(text))
+        self.missing = self.missing or body
+        return Answer(status=401, error="authentication_error", message="not recorded")
+
+    def requests(self, body: Body) -> list[ModelRequest]:
+        """Return the request that was sent, for each purpose that it may have."""
+        return [request_of(body, purpose, prompt) for purpose, prompt in self.prompts]
 
 
 def noisy(known: Callable[[str], Mapping[str, Any]], seed: int = 0) -> Temper:

@@ -2,17 +2,21 @@
 
 import dataclasses
 import json
+import re
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from benchmarks.writer_requests import PURPOSES, copied, played, read_in
 from cortex.flows.operations.care.cost import read_cost, read_plan
 from cortex.storage.model_calls import Spending
 from cortex.storage.settings.settings import ModelBudget
 from cortex.transforms.schemas import REPLIES
-from tests.bench import words_for_a_model
-from tests.model_server import HOSTILE, Answer, Body, ModelServer, always, noisy, oracle, recorded
+from tests.bench import NOW, words_for_a_model
+from tests.model_server import HOSTILE, Answer, Body, ModelServer, Recorded, always, noisy, oracle
+from tests.transcripts import Talk
 from tests.whole.flows.test_writing import FACT, OUTCOME, WritingBench, talk
 
 ANSWER = {"outcome": OUTCOME, "facts": [FACT]}
@@ -139,6 +143,39 @@ def test_recorded_answers_are_found_by_the_request_that_was_sent(home, projects,
         bench.backfill()
     [row] = bench.store.lake.read(REPLIES).to_pylist()
     (folder / f"{row['request_id']}.json").write_text(json.dumps({"text": json.dumps(ANSWER)}))
-    answer = recorded(folder, [("session", "session@2")])
+    answer = Recorded(folder, [("session", "session@2")])
     assert answer(bodies[0], 0).text == json.dumps(ANSWER)
-    assert answer(bodies[0] | {"system": "Other words."}, 0).status == 400
+    assert answer(bodies[0] | {"system": "Other words."}, 0).status == 401
+
+
+def test_a_store_is_run_to_the_first_request_without_an_answer_in_the_order_of_reading(
+    home, projects, tmp_path
+):
+    for number in range(5):
+        session = Talk(f"s{number}", start=NOW - timedelta(hours=9 - 2 * number))
+        session.user(f"Note this for the project: Keep gauge {number} in reef{number}.csv. A line a reading.")
+        session.assistant("Noted: one line a reading, with the time in UTC and the level in millimetres.")
+        session.write(projects)
+    read_in(home, projects)
+    replies = tmp_path / "replies"
+    replies.mkdir()
+    asked: list[str] = []
+    while missing := played(
+        copied(home, tmp_path / f"h{len(asked)}"), replies, embedder_of=words_for_a_model
+    ):
+        answer: dict[str, Any] = {"over": [], "same": [], "contradicts": [], "tell": []}
+        asked.append(missing.prompt)
+        if "<session>" in missing.content:
+            quote = re.findall(r"Keep gauge \d in reef\d.csv", missing.content)[-1]
+            asked[-1] = quote[11]
+            plain = {"statement": quote.replace("Keep", "Keeps"), "quote": quote, "why": "", "instead_of": ""}
+            answer = {"outcome": OUTCOME, "facts": [FACT | plain]}
+        (replies / f"{missing.request_id}.json").write_text(json.dumps({"text": json.dumps(answer)}))
+    assert asked == ["2", "3", "4", "0", "1", "project@1"]
+    # Another store of the same transcripts, on another day and by other stages, asks exactly the same.
+    recorded = Recorded(replies, PURPOSES)
+    with ModelServer(recorded) as server:
+        bench = WritingBench(tmp_path / "other", projects, words_for_a_model, url=server.url)
+        bench.stage()
+        bench.run("nightly", NOW + timedelta(days=90))
+    assert (recorded.count, recorded.missing) == (len(asked), None)

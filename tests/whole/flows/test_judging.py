@@ -20,7 +20,7 @@ from cortex.storage.settings.settings import ModelBudget
 from cortex.transforms.journal_entries import Forget
 from cortex.transforms.schemas import LINKS_PURPOSE, REPLIES
 from tests.bench import NOW, contents, words_for_a_model
-from tests.model_server import HOSTILE, Answer, Body, ModelServer, noisy, recorded
+from tests.model_server import HOSTILE, Answer, Body, ModelServer, Recorded, noisy
 from tests.transcripts import Talk
 from tests.whole.flows.test_writing import (
     FACT,
@@ -243,7 +243,7 @@ def test_a_recorded_answer_is_found_by_the_request_that_was_sent(unasked, tmp_pa
         (row,) = judgements(bench)
         (body,) = filter(is_about_pairs, server.asked)
     (tmp_path / f"{row['request_id']}.json").write_text(json.dumps({"text": {"pairs": []}}))
-    assert recorded(tmp_path, [("links", "links@1")])(body, 0).text == '{"pairs": []}'
+    assert Recorded(tmp_path, [("links", "links@1")])(body, 0).text == '{"pairs": []}'
 
 
 def test_killed_after_an_answer_it_is_not_asked_for_again(unasked, monkeypatch):
