@@ -34,7 +34,7 @@ from cortex.transforms.schemas import (
     values,
 )
 from cortex.transforms.views.review import resolved_edges
-from cortex.transforms.writer.validity import with_valid_time
+from cortex.transforms.memory.validity import with_valid_time
 
 # -- The stage link: the memories of each scope are compared with their neighbours.
 

@@ -44,7 +44,7 @@ from cortex.transforms.writer.answer import (
 from cortex.transforms.writer.pairs import closing_edge, is_written
 from cortex.transforms.writer.rendering import estimated_tokens
 from cortex.transforms.writer.request import ModelRequest, Prompt, Reply
-from cortex.transforms.writer.validity import Ending
+from cortex.transforms.memory.validity import Ending
 from cortex.transforms.writer.written import (
     LAYER_PREFIX,
     SESSION_PURPOSE,

@@ -11,10 +11,7 @@ from pathlib import Path
 from cortex.flows.context import Context
 from cortex.flows.engines.runs import Backfill, look_for, read_only_run
 from cortex.flows.operations.care.config import OpenContext, SettingChange, set_setting
-from cortex.flows.operations.care.cost import plan_transcripts, read_plan
 from cortex.flows.operations.care.intake import EXPECTED_BYTES_PER_SECOND, FIRST_SESSIONS, transcript_folders
-from cortex.flows.writers import provider_of
-from cortex.flows.writers.claude_login import claude_writer
 from cortex.hooks import background
 from cortex.storage.machine.background_run import note_engine
 from cortex.storage.machine.client_program import (
@@ -112,6 +109,9 @@ def offered_writer(context: Context, transcripts: Sequence[Path]) -> WriterOffer
     name, plan = next(((name, plan) for name, plan in usable if plan is not None), ("", ""))
     if not name:
         return None
+    # Imported here, as below: `doctor` and `nightly` need none of a language model's modules.
+    from cortex.flows.operations.care.cost import plan_transcripts, read_plan
+
     write = plan_transcripts(context, transcripts)[0] if transcripts else read_plan(context).stages[0]
     usd_each = write.usd / write.sessions if write.sessions else 0.0
     budget = context.settings.budget
@@ -134,6 +134,8 @@ def _plan_of(settings: Settings, name: str) -> str | None:
         return None
     if name == "api":
         return ""
+    from cortex.flows.writers.claude_login import claude_writer
+
     try:
         state = claude_writer(settings.models.claude_token, settings.home, settings.models.base_url).state()
     except ModelUnavailable:
@@ -147,6 +149,8 @@ def choose_writer(home: Path, name: str, open_context: OpenContext) -> SettingCh
 
 
 def _missing(settings: Settings, name: str) -> str:
+    from cortex.flows.writers import provider_of
+
     try:
         provider_of(name).build(settings)
     except ModelClosed as error:

@@ -50,11 +50,11 @@ def release(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], Non
     def released() -> None:
         folder = tmp_path / "prompts"
         shutil.copytree(str(reference.prompt_folder()), folder)
-        text = (folder / "session-1.md").read_text(encoding="utf-8")
-        (folder / "session-2.md").write_text(f"{text}\n{MARK}\n", encoding="utf-8")
-        shutil.copy2(folder / "session-1.schema.json", folder / "session-2.schema.json")
+        text = (folder / "session-2.md").read_text(encoding="utf-8")
+        (folder / "session-3.md").write_text(f"{text}\n{MARK}\n", encoding="utf-8")
+        shutil.copy2(folder / "session-2.schema.json", folder / "session-3.schema.json")
         monkeypatch.setattr(reference, "prompt_folder", lambda: folder)
-        monkeypatch.setattr(model_replies, "SESSION_PROMPT", "session@2")
+        monkeypatch.setattr(model_replies, "SESSION_PROMPT", "session@3")
 
     return released
 
@@ -122,7 +122,7 @@ def test_reading_again_has_a_price_a_diff_and_a_way_back(bench, release):
         bench.run()
         assert shown(bench) == better
 
-        back = rederive(bench.context, prompt="session@1", promote=True, accepts_loss=True)
+        back = rederive(bench.context, prompt="session@2", promote=True, accepts_loss=True)
         assert back.again is None and shown(bench) == before
         bench.run()
         assert rederive(bench.context, promote=True).outcome == "promoted"  # keeps what was taken back
@@ -131,7 +131,7 @@ def test_reading_again_has_a_price_a_diff_and_a_way_back(bench, release):
         whales("kelp-2", 5).write(bench.projects)
         bench.backfill()
         assert versions(server)[4:] == [1]
-        rederive(bench.context, prompt="session@2", promote=True, accepts_loss=True)
+        rederive(bench.context, prompt="session@3", promote=True, accepts_loss=True)
         assert BETTER in shown(bench) and len(server.asked) == 5
 
 
@@ -173,8 +173,8 @@ def test_what_cannot_be_asked_for_is_refused(bench, release):
         rederive(bench.context, asks=True)
     with ModelServer(by_version) as server:
         bench = replace(bench, url=server.url)
-        with pytest.raises(UsageError, match="session@3"):
-            rederive(bench.context, prompt="session@3")
+        with pytest.raises(UsageError, match="session@4"):
+            rederive(bench.context, prompt="session@4")
         with pytest.raises(UsageError, match="cannot be combined"):
             rederive(bench.context, asks=True, promote=True)
         assert server.asked == []

@@ -17,7 +17,7 @@ from tests.process.flows.test_surfaces import (
     snapshot,
 )
 
-SAID = "We decided to keep the readings in SQLite, because one writer is enough, and rejected PostgreSQL."
+SAID = "[MEMORY: decision] Readings are kept in SQLite, not PostgreSQL, because one writer is enough."
 
 
 CONTEXT = "additionalContext"

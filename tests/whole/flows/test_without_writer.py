@@ -21,7 +21,6 @@ finally:
         "anthropic", "httpx", "httpx2", "keyring", "cortex.flows.asking_model.asking", "cortex.flows.writ",
         "cortex.flows.operations.ask.answering", "cortex.flows.asking_model.judging",
         "cortex.storage.model_calls",
-        "cortex.storage.model_calls", "cortex.storage.machine.client_program",
         "cortex.transforms.writer.",
     )
     few = {"cortex.transforms.writer.request"}  # a name and a dataclass

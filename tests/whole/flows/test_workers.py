@@ -32,10 +32,10 @@ from cortex.storage.settings.settings import Settings, WorkerSettings
 from tests.bench import NOW, words_for_a_model
 
 if __name__ == "__main__":
-    shard_batches.MEGABYTE = 0  # each session is a shard
-    shard_of = shard_batches._shard_of
+    transcript_batches.MEGABYTE = 0  # each session is a shard
+    shard_of = transcript_batches._shard_of
     # So that workers are up, and work, for long enough to be killed.
-    shard_batches._shard_of = lambda *args: time.sleep(1) or shard_of(*args)
+    transcript_batches._shard_of = lambda *args: time.sleep(1) or shard_of(*args)
     settings = Settings(home=Path(sys.argv[1]), workers=WorkerSettings("dask", 2))
     context = Context(settings, words_for_a_model, lambda: NOW)
     runs.stage_all(settings, runs.look_for(settings, [Path(sys.argv[2])]).transcripts)

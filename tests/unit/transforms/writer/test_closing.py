@@ -12,7 +12,7 @@ from cortex.transforms.schemas import EDGES, JOURNAL, PROPOSED_BY_MODEL, REPLIES
 from cortex.transforms.views.review import dismissal, disputes, resolved_edges
 from cortex.transforms.writer.pairs import with_closings
 from cortex.transforms.writer.session import ID_CHARS
-from cortex.transforms.writer.validity import with_valid_time
+from cortex.transforms.memory.validity import with_valid_time
 from tests.rows import START, event, events, memories, memory
 
 POLICY = read_policy(None)

@@ -25,7 +25,7 @@ from cortex.transforms.writer.project import (
     words_are_of,
 )
 from cortex.transforms.writer.request import Reply
-from cortex.transforms.writer.validity import with_valid_time
+from cortex.transforms.memory.validity import with_valid_time
 from tests.rows import START, memories, memory
 
 POLICY, PROMPT = read_policy(None), read_prompt(PROJECT_PROMPT)
