@@ -1,6 +1,14 @@
-"""Processes told apart by their environment, where other tests start their own on the same machine."""
+"""Processes of tests: begun without threads of their parent's, told apart by their environment."""
 
+import multiprocessing
 from pathlib import Path
+
+# Forked from a process that has imported all of this and has no thread at work. A test process itself cannot
+# be forked: once a test has woken the pools of polars, Arrow or DuckDB, a child waits for them without end.
+PROCESSES = multiprocessing.get_context("forkserver")
+PROCESSES.set_forkserver_preload(
+    ["tests.chaos.crowd", "tests.asking_process", "tests.whole.flows.test_writing", "anthropic"]
+)
 
 
 def processes_of(mark: str) -> set[int]:

@@ -25,6 +25,7 @@ from cortex.transforms.journal_entries import Prune
 from cortex.transforms.memory.consolidate import propose, wanted
 from cortex.transforms.memory.lifecycle import findings
 from cortex.transforms.memory.link import edges_between as links_between
+from cortex.transforms.memory.validity import with_valid_time
 from cortex.transforms.schemas import (
     EVENTS,
     JOURNAL,
@@ -34,7 +35,6 @@ from cortex.transforms.schemas import (
     values,
 )
 from cortex.transforms.views.review import resolved_edges
-from cortex.transforms.memory.validity import with_valid_time
 
 # -- The stage link: the memories of each scope are compared with their neighbours.
 

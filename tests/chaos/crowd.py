@@ -30,11 +30,11 @@ from cortex.transforms.errors import StoreBusy
 from cortex.transforms.memory.fold import memory_id
 from cortex.transforms.schemas import GLOBAL_SCOPE
 from tests.bench import NOW, Bench, leftovers
-from tests.chaos.harness import in_child, unnamed_files
+from tests.chaos.harness import exit_code_of, in_child, unnamed_files
 from tests.rows import entry
 from tests.transcripts import decisions
 
-PROCESSES = 8
+CROWD = 8
 
 
 def one_of_the_crowd(folder: Path, number: int, seconds: float) -> None:
@@ -81,11 +81,10 @@ class Crowded:
 
 def crowd(folder: Path, seconds: float) -> Crowded:
     """Let the crowd loose, run once more; return what was said and what is wrong."""
-    children = {in_child(one_of_the_crowd, folder, n, seconds): f"process {n}" for n in range(PROCESSES)}
-    failed = [name for child, name in children.items() if os.waitpid(child, 0)[1] != 0]
+    children = {f"process {n}": in_child(one_of_the_crowd, folder, n, seconds) for n in range(CROWD)}
+    failed = [name for name, child in children.items() if exit_code_of(child)]
     verdict = folder / "verdict"
-    _, status = os.waitpid(in_child(_judge, folder, verdict), 0)
-    if status:
+    if exit_code_of(in_child(_judge, folder, verdict)):
         raise RuntimeError("the store cannot be read after the crowd")
     return Crowded(**json.loads(verdict.read_text()), failed=failed)
 

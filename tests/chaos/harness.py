@@ -28,6 +28,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 from tests.bench import here, words_for_a_model
@@ -35,7 +36,7 @@ from tests.present import embedding_with
 
 os.environ.setdefault("LANCEDB_LOG", "error")
 
-import lancedb  # noqa: F401  (imported before forking: it takes a second)
+import lancedb  # noqa: F401  (imported before children are forked: it takes a second)
 
 from cortex.storage.lake.lake import LAKE_TABLES
 from cortex.storage.store import Store
@@ -43,6 +44,7 @@ from cortex.transforms.memory.fold import memory_id
 from cortex.transforms.schemas import GLOBAL_SCOPE
 from tests.bench import NOW, Bench, contents, difference, leftovers
 from tests.present import clock_at
+from tests.processes import PROCESSES
 from tests.rows import entry
 from tests.traces import traces
 from tests.transcripts import Talk, decisions, forked, lines, resumed
@@ -281,32 +283,37 @@ def _judge(folder: Path, undisturbed: Path, verdict: Path) -> None:
 
 
 def _in_child(work: Callable[[], None], kill_after_seconds: float | None = None) -> int:
-    """Do `work` in a forked process; return 0 if it ended well."""
+    """Do `work` in a process of its own; return 0 if it ended well."""
     child = in_child(work)
     if kill_after_seconds is not None:
         time.sleep(kill_after_seconds)
-        os.kill(child, signal.SIGKILL)
-    _, status = os.waitpid(child, 0)
-    return status
+        child.kill()
+    return exit_code_of(child)
 
 
-def in_child(work: Callable[..., None], *arguments: object) -> int:
-    """
-    Begin `work` in a forked process and return its pid.
-
-    Forking spares two seconds of imports each time. It is safe only while this process has no threads at
-    work: everything that wakes the pools of polars, Arrow or DuckDB is done in children.
-    """
-    child = os.fork()
-    if child == 0:
-        signal.alarm(CHILD_SECONDS)
-        try:
-            work(*arguments)
-        except BaseException:  # noqa: BLE001  (whatever it was, this process must not go on as its parent)
-            traceback.print_exc()
-            os._exit(1)
-        os._exit(0)
+def in_child(work: Callable[..., None], *arguments: object) -> BaseProcess:
+    """Begin `work` in a process that has imported everything already: that spares two seconds each time."""
+    child = PROCESSES.Process(target=_working, args=(dict(os.environ), work, arguments))
+    child.start()
     return child
+
+
+def exit_code_of(child: BaseProcess) -> int:
+    """Wait for the process to end; 0 if it ended well."""
+    child.join()
+    return child.exitcode or 0
+
+
+def _working(environment: dict[str, str], work: Callable[..., None], arguments: tuple[object, ...]) -> None:
+    signal.alarm(CHILD_SECONDS)
+    os.environ.clear()
+    os.environ.update(environment)
+    try:
+        work(*arguments)
+    except BaseException:  # noqa: BLE001  (whatever it was, nothing else may run in this process)
+        traceback.print_exc()
+        os._exit(1)
+    os._exit(0)
 
 
 def _count_operations(step: Step, folder: Path, counted: Path) -> None:

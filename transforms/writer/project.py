@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 from cortex.transforms.identity import content_id
 from cortex.transforms.memory.fold import memory_id
 from cortex.transforms.memory.link import Pairs
+from cortex.transforms.memory.validity import Ending
 from cortex.transforms.policy import Policy
 from cortex.transforms.redaction.redact import kinds_of_secret, redact
 from cortex.transforms.schemas import (
@@ -44,7 +45,6 @@ from cortex.transforms.writer.answer import (
 from cortex.transforms.writer.pairs import closing_edge, is_written
 from cortex.transforms.writer.rendering import estimated_tokens
 from cortex.transforms.writer.request import ModelRequest, Prompt, Reply
-from cortex.transforms.memory.validity import Ending
 from cortex.transforms.writer.written import (
     LAYER_PREFIX,
     SESSION_PURPOSE,

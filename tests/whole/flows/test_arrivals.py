@@ -1,6 +1,5 @@
 """An answer that was paid for survives the run that asked for it, whatever that did when it was killed."""
 
-import multiprocessing
 import shutil
 from dataclasses import replace
 from datetime import timedelta
@@ -30,12 +29,10 @@ from cortex.transforms.writer.request import Reply
 from tests.asking_process import read_sessions, write_up_to
 from tests.bench import words_for_a_model
 from tests.model_server import ModelServer, always
+from tests.processes import PROCESSES
 from tests.store.flows.test_asking import NOW, a_run, ask, request, requests
 from tests.transcripts import START
 from tests.whole.flows.test_writing import FACT, STATEMENT, WritingBench, answers, shown, talk
-
-PROCESSES = multiprocessing.get_context("forkserver")
-PROCESSES.set_forkserver_preload(["tests.asking_process", "tests.whole.flows.test_writing", "anthropic"])
 
 
 class Killed(BaseException):

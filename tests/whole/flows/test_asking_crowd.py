@@ -1,8 +1,8 @@
 """Many processes ask at once and are killed: the cap holds, and no kept answer is paid for twice."""
 
 import json
-import multiprocessing
 from collections import Counter
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 import pytest
@@ -14,9 +14,8 @@ from cortex.storage.settings.settings import ModelBudget
 from cortex.transforms.writer.request import NANO, price_of
 from tests.asking_process import ask_once, crowd_requests
 from tests.model_server import Answer, ModelServer, always
+from tests.processes import PROCESSES
 
-PROCESSES = multiprocessing.get_context("forkserver")
-PROCESSES.set_forkserver_preload(["tests.asking_process", "anthropic"])
 SLOW_ANSWER = Answer(json.dumps({"facts": []}), delay_s=0.02)
 PLENTY = ModelBudget(daily_usd=10.0, daily_requests=100_000, run_requests=100_000)
 
@@ -28,7 +27,7 @@ def replies(tmp_path: Path) -> Path:
     return folder
 
 
-def start(*args: object) -> multiprocessing.context.ForkServerProcess:
+def start(*args: object) -> BaseProcess:
     process = PROCESSES.Process(target=ask_once, args=args, daemon=True)
     process.start()
     return process

@@ -8,11 +8,11 @@ import pytest
 from cortex.storage.settings.reference import read_policy
 from cortex.transforms.brief.render import choose
 from cortex.transforms.memory.fold import memory_id
+from cortex.transforms.memory.validity import with_valid_time
 from cortex.transforms.schemas import EDGES, JOURNAL, PROPOSED_BY_MODEL, REPLIES
 from cortex.transforms.views.review import dismissal, disputes, resolved_edges
 from cortex.transforms.writer.pairs import with_closings
 from cortex.transforms.writer.session import ID_CHARS
-from cortex.transforms.memory.validity import with_valid_time
 from tests.rows import START, event, events, memories, memory
 
 POLICY = read_policy(None)

@@ -11,6 +11,7 @@ from cortex.transforms.brief.candidates import NO_SESSIONS
 from cortex.transforms.brief.explanation import TellingOrder
 from cortex.transforms.brief.render import choose
 from cortex.transforms.memory.consolidate import SameStatements, propose
+from cortex.transforms.memory.validity import with_valid_time
 from cortex.transforms.schemas import EDGES, REPLIES, UNSURE_BY_MODEL, VECTORS
 from cortex.transforms.writer.project import (
     PROJECT_PROMPT,
@@ -25,7 +26,6 @@ from cortex.transforms.writer.project import (
     words_are_of,
 )
 from cortex.transforms.writer.request import Reply
-from cortex.transforms.memory.validity import with_valid_time
 from tests.rows import START, memories, memory
 
 POLICY, PROMPT = read_policy(None), read_prompt(PROJECT_PROMPT)
