@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from functools import lru_cache
+from heapq import nlargest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -79,6 +80,8 @@ def ranked(candidates: Sequence[SearchCandidate], numbers: Numbers) -> list[Sear
     gained = place_in_session(candidates, numbers)
     for each, *parts in zip(candidates, lent, given, gained):
         each.score = sum(parts)
+    for each, score in zip(candidates, score_of_session(candidates, numbers)):
+        each.score += score
     return sorted(candidates, key=lambda each: (-each.score, each.id))
 
 
@@ -191,6 +194,23 @@ def place_in_session(candidates: Sequence[SearchCandidate], numbers: Numbers) ->
         - (lead_in if each.is_lead_in else 0.0)
         for each in candidates
     ]
+
+
+def score_of_session(candidates: Sequence[SearchCandidate], numbers: Numbers) -> list[float]:
+    """
+    Return what a row gains by standing in a session that is about the question.
+
+    A session has the mean score of its `session_rows` best rows, what is missing of them counting as
+    average; `session_weight` of that is given.
+    """
+    scores: dict[str, list[float]] = {}
+    files = [{file for file, _ in each.lines} for each in candidates]
+    for each, own in zip(candidates, files):
+        for file in own:
+            scores.setdefault(file, []).append(each.score)
+    most, weight = int(numbers["session_rows"]), numbers["session_weight"]
+    means = {file: math.fsum(nlargest(most, of_file)) / most for file, of_file in scores.items()}
+    return [weight * max((means[file] for file in own), default=0.0) for own in files]
 
 
 class Group:
