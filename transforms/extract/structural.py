@@ -64,6 +64,21 @@ def calls_that_ran(turns: Sequence[Turn]) -> list[Call]:
     return calls
 
 
+def stopped_checks(turns: Sequence[Turn]) -> list[Turn]:
+    """Return the calls of checks that a person refused without a word and that did not run afterwards."""
+    explained = {turn["tool_use_id"] for turn in turns if turn["kind"] == "rejection"}
+    refused = {turn["tool_use_id"] for turn in turns if turn["tool_status"] == "rejected"} - explained
+    stopped: dict[str, Turn] = {}
+    for turn in turns:
+        if turn["kind"] != "tool_call" or turn["tool_name"] not in SHELL_TOOLS:
+            continue
+        command = shown_command(text_of(turn))
+        stopped.pop(command, None)
+        if turn["tool_use_id"] in refused and CHECK_COMMANDS.search(command):
+            stopped[command] = turn
+    return list(stopped.values())
+
+
 def input_of(turn: Turn) -> Mapping[str, Any]:
     """Return the input of a call; empty if it was cut and is no longer JSON."""
     try:

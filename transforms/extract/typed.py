@@ -124,9 +124,9 @@ def _order(
         # Words that stop a call say how it is done here, unless for now.
         event_type, memory_type = "PREFERENCE_NOTED", "pattern"
     text = passage.text if is_refusal else _telling(passage.text, lexicon.phrases)
-    is_alone = (
-        latin_length(text) >= SHORTEST_LASTING_CHARS and not _POINTS_AT.match(text) and not is_question(text)
-    )
+    # With the call that they refuse, few words are enough: "use pnpm".
+    is_long = bool(refused) or latin_length(text) >= SHORTEST_LASTING_CHARS
+    is_alone = is_long and not _POINTS_AT.match(text) and not is_question(text)
     is_asked = any(_is_bare_request(words, lexicon.phrases) for words in (text, passage.text))
     holds = memory_type in SETTLING_TYPES and is_alone and (is_refusal or not is_asked)
     text = f"{refused}: {text}" if refused else text
