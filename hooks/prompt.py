@@ -54,6 +54,7 @@ if TYPE_CHECKING or __package__:
         SearchSettings,
         asks_for_records,
         has_topic,
+        topics_among,
     )
     from cortex.hooks.evidence.ranking import OVERTAKEN
     from cortex.hooks.evidence.search import (
@@ -70,6 +71,7 @@ if TYPE_CHECKING or __package__:
     from cortex.hooks.evidence.text import (
         PEOPLE_KINDS,
         PROSE,
+        index_words,
         latin_length,
         sentences,
         shortened,
@@ -103,7 +105,7 @@ else:
         rows_of_state,
     )
     from evidence.lazy import lazy
-    from evidence.question import SearchQuestion, asks_for_records, has_topic
+    from evidence.question import SearchQuestion, asks_for_records, has_topic, topics_among
     from evidence.ranking import OVERTAKEN
     from evidence.search import (
         Place,
@@ -118,6 +120,7 @@ else:
     from evidence.text import (
         PEOPLE_KINDS,
         PROSE,
+        index_words,
         latin_length,
         sentences,
         shortened,
@@ -154,9 +157,11 @@ _HEADING_CHARS = 35
 _NEIGHBOUR_SHARE = 0.3
 _AFTER_QUESTION = "*_`) "
 # What is looked at, by what there is room for.
-_LOOKED_AT = 2
-# Shorter ones of the assistant ("All tests pass.") tell nothing; a person's short sentence may be an order.
+_LOOKED_AT = 3
+# Shorter ones of the assistant ("All tests pass.") tell nothing; a person's short sentence may be an order,
+# but with fewer words that carry a topic it is "commit" or "thanks".
 _SHORTEST_QUOTE_CHARS = 120
+_FEWEST_TOPICS = 3
 _FACT_CHARS = 300
 _WHY_CHARS = 160
 # Below this share of the best result's score nothing is told: it held no fact, and took 20 tokens.
@@ -365,7 +370,10 @@ def _sentences_of(
     prose = _without_shown_tags(own_prose(text if is_persons else _SHORT_CODE.sub(_inline, text))).strip()
     if prose and not is_persons:
         prose = without_announcements(prose, question.pattern("announces"))
-    is_short = not is_persons and latin_length(prose) < _SHORTEST_QUOTE_CHARS
+    if is_persons:
+        is_short = len(topics_among(index_words(prose), question.settings)) < _FEWEST_TOPICS
+    else:
+        is_short = latin_length(prose) < _SHORTEST_QUOTE_CHARS
     if is_short or has_plain_secret(prose) or not asked.words_of(prose):
         return []
     by = "user" if is_persons else "assistant"
@@ -391,12 +399,20 @@ def _parts(prose: str) -> list[str]:
     """Return the sentences and items of a text; one as short as a heading goes with what follows it."""
     parts: list[str] = []
     for line in prose.split("\n"):
-        for part in sentences(line.strip(), PROSE):
+        for part in sentences(_table_row(line.strip()), PROSE):
             if parts and len(parts[-1]) < _HEADING_CHARS:
                 parts[-1] = f"{parts[-1]} {part}"
             else:
                 parts.append(part)
     return parts
+
+
+def _table_row(line: str) -> str:
+    """Return the cells of a table's row with commas between; a line of rules says nothing."""
+    if line[:1] == line[-1:] == "|":
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        line = ", ".join(cell for cell in cells if cell.strip(":-"))
+    return line if line.strip("-=_* ") else ""
 
 
 def _inline(code: re.Match[str]) -> str:
