@@ -6,7 +6,7 @@ from dataclasses import replace
 from itertools import groupby
 
 from cortex.hooks.prose.memory_types import SETTLING_TYPES
-from cortex.hooks.prose.own_prose import SHELL_TOOLS
+from cortex.hooks.prose.own_prose import PASTED_LINE, SHELL_TOOLS
 from cortex.transforms.extract.ground.candidate import (
     PERSON,
     PERSONS_LAYERS,
@@ -19,7 +19,6 @@ from cortex.transforms.extract.ground.candidate import (
 from cortex.transforms.extract.ground.lexicon import QUESTION, Lexicon
 from cortex.transforms.extract.ground.phrases import (
     FILE,
-    PASTED_LINE,
     Phrasebook,
     part_of,
 )
