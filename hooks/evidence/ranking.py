@@ -314,12 +314,10 @@ class _Folding:
         These are so many of its words that no text with enough words in common lacks all of them: those that
         the fewest texts have.
         """
-        if self._rows and candidate.is_memory and not self._rows[0].is_memory:
-            self._rows.insert(0, candidate)
-        else:
-            self._rows.append(candidate)
+        at = 0 if self._rows and candidate.is_memory and not self._rows[0].is_memory else len(self._rows)
+        self._rows.insert(at, candidate)
+        self._words.insert(at, words)
         self._lines |= candidate.lines
-        self._words.append(words)
         telling = int((1 - self._numbers["duplicate_overlap"]) * len(words)) + 1
         return [*sorted(words, key=lambda word: in_texts[word])[:telling], *candidate.lines]
 
@@ -379,8 +377,23 @@ class _Folding:
             for own_file, own_line in self._rows[0].lines
         )
 
+    @property
+    def _said_last(self) -> SearchCandidate:
+        """Return the newest of the rows that say the same as the first: where they differ, it holds."""
+        head, words = self._rows[0], self._words[0]
+        same = (
+            row
+            for row, own in zip(self._rows, self._words)
+            if (row.is_memory, row.is_persons) == (head.is_memory, head.is_persons)
+            and share_of_all(own, words) >= self._numbers["duplicate_overlap"]
+        )
+        return max(same, key=lambda row: row.updated_at)
+
     def as_group(self) -> Group:
         """Return the group with the memory that holds now in the first place."""
+        if self._by_part:
+            newest = self._said_last
+            self._rows.sort(key=lambda row: row is not newest)
         head, lead = self._rows[0], self.lead
         earlier = [each for each in (head, *self._same) if _precedence(each) < _precedence(lead)]
         if lead is head:
