@@ -70,7 +70,7 @@ def trust_of_call(tool: str, argument: str) -> str | None:
 PASTED_LINE = lazy(
     r"^\s*(?:[➜❯$%]\s|\w+@[\w.-]+[:~]|\[?\d{1,4}[-:/.]\d{2}[-:/.]\d{2}|at .+:\d+|File \"|Traceback|Loading "
     r"|[{}\[\]<\"'(]\S*.*[,{}\[\]>)]$|[\w.]+(?:Error|Exception): |\d+\s*[|│]|[│└├╭╰┌]|\S+\s{3,}\S+\s{3,}"
-    r"|\[[\w:-]+\] |\"[\w-]+\":\s|diff --git |@@ -\d|(?:---|\+\+\+) \S*/"
+    r"|\[[\w:-]+\] |\"[\w-]+\":\s|(?:\\ )*diff --git |index [0-9a-f]{7,40}\.\.|@@ -\d|(?:---|\+\+\+) \S*/"
     r"|(?:async )?(?:def|class|import|from|const|let|var|func|return|assert|export|public|private)\b"
     r".*[:;({\[)'\"]$"
     r"|@[\w.]+(?:\(.*\))?$)"

@@ -387,8 +387,10 @@ def _findings(turns: Sequence[Turn], phrases: Phrasebook) -> _Findings | None:
 
 def _add_undone(turns: Sequence[Turn], calls: Sequence[Call], state: WorkingState) -> None:
     """Name what a person stopped, and what a plan lists and nobody changed."""
-    for turn in stopped_checks(turns):
-        state.open.append(f"`{shortened(shown_command(text_of(turn)), CHECK_CHARS)}` was stopped by the user")
+    for turn, words in stopped_checks(turns):
+        command = shortened(shown_command(text_of(turn)), CHECK_CHARS)
+        quoted = f': "{shortened(words, FAULT_CHARS)}"' if words else ""
+        state.open.append(f"`{command}` was stopped by the user{quoted}")
         state.turns.append(turn)
     if names := unchanged_files(turns, calls):
         more = f" and {len(names) - _FILES_NAMED} more" if len(names) > _FILES_NAMED else ""

@@ -69,18 +69,18 @@ def calls_that_ran(turns: Sequence[Turn]) -> list[Call]:
     return calls
 
 
-def stopped_checks(turns: Sequence[Turn]) -> list[Turn]:
-    """Return the calls of checks that a person refused without a word and that did not run afterwards."""
-    explained = {turn["tool_use_id"] for turn in turns if turn["kind"] == "rejection"}
-    refused = {turn["tool_use_id"] for turn in turns if turn["tool_status"] == "rejected"} - explained
-    stopped: dict[str, Turn] = {}
+def stopped_checks(turns: Sequence[Turn]) -> list[tuple[Turn, str]]:
+    """Return the calls of checks that a person refused and that did not run later, with what they said."""
+    words = {turn["tool_use_id"]: text_of(turn) for turn in turns if turn["kind"] == "rejection"}
+    refused = {turn["tool_use_id"] for turn in turns if turn["tool_status"] == "rejected"} | words.keys()
+    stopped: dict[str, tuple[Turn, str]] = {}
     for turn in turns:
         if turn["kind"] != "tool_call" or turn["tool_name"] not in SHELL_TOOLS:
             continue
         command = shown_command(text_of(turn))
         stopped.pop(command, None)
         if turn["tool_use_id"] in refused and CHECK_COMMANDS.search(command):
-            stopped[command] = turn
+            stopped[command] = (turn, " ".join(words.get(turn["tool_use_id"], "").split()))
     return list(stopped.values())
 
 

@@ -114,11 +114,13 @@ def test_a_check_that_a_person_stopped_is_open_until_it_runs(shown: Shown) -> No
     assert "open" not in record(shown, TABLE, EDIT, stopped, call("Bash", "pytest tests", "9 passed"), REPORT)
 
 
-def test_a_stopped_call_that_is_no_check_or_that_words_refused_is_not_told_as_stopped(shown: Shown) -> None:
+def test_what_a_person_says_when_they_stop_a_check_stands_with_it(shown: Shown) -> None:
     look = call("Bash", "which python3", "", status="rejected")
-    checked = call("Bash", "pytest", "", status="rejected")
-    words = said("rejection", "use tox for the checks", tool_use_id=checked[0]["tool_use_id"])
-    assert "stopped" not in record(shown, TABLE, EDIT, look, checked, words, REPORT).get("open", "")
+    checked = call("Bash", "npm run lint", "", status="rejected")
+    words = said("rejection", "no lint for now, just go on", tool_use_id=checked[0]["tool_use_id"])
+    assert record(shown, TABLE, EDIT, look, checked, words, REPORT)["open"] == (
+        '`npm run lint` was stopped by the user: "no lint for now, just go on"'
+    )
 
 
 PLAN = said(
