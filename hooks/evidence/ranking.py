@@ -378,7 +378,7 @@ class _Folding:
         )
 
     @property
-    def _said_last(self) -> SearchCandidate:
+    def _newest_alike(self) -> SearchCandidate:
         """Return the newest of the rows that say the same as the first: where they differ, it holds."""
         head, words = self._rows[0], self._words[0]
         same = (
@@ -392,7 +392,7 @@ class _Folding:
     def as_group(self) -> Group:
         """Return the group with the memory that holds now in the first place."""
         if self._by_part:
-            newest = self._said_last
+            newest = self._newest_alike
             self._rows.sort(key=lambda row: row is not newest)
         head, lead = self._rows[0], self.lead
         earlier = [each for each in (head, *self._same) if _precedence(each) < _precedence(lead)]
