@@ -33,6 +33,8 @@ _SUBCOMMAND = re.compile(r" [a-z]+(?= |$)")  # "ruff check" and "ruff format" ar
 # out (`-m "not slow"`) is how the rest is checked every day.
 _OF_A_PART = re.compile(r"\s-(?:k|run|t|m)\s(?![\"']?not\b)|::|\s\S*/\S*\.\w+|\s\.?/?[\w-]+/[\w./-]+")
 
+# The value of an option with a slash is no path: `--platform linux/amd64`.
+_OPTION_VALUE = re.compile(r"\s--[\w-]+[ =](?!\S*\.\w)[\w-]+/\S*")
 _QUOTED = re.compile(r"`([^`]+)`")
 QUIET_TAIL = re.compile(
     r"\s*(?:2>&1|\|\s*(?:head|tail|grep|cat|less|wc|sort)\b(?:\"[^\"]*\"|'[^']*'|[^|\"'])*|2>/dev/null"
@@ -236,7 +238,7 @@ def _check_of(match: re.Match[str], command: str) -> str:
 
 def _is_of_a_part(command: str) -> bool:
     check = CHECK_COMMANDS.search(command)
-    return bool(_OF_A_PART.search(command, check.end() if check else 0))
+    return bool(_OF_A_PART.search(_OPTION_VALUE.sub("", command[check.end() if check else 0 :])))
 
 
 def _event(

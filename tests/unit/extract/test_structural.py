@@ -148,6 +148,9 @@ def test_each_check_is_told_in_the_way_it_is_mostly_run_and_of_the_whole(events:
 def test_what_leaves_slow_tests_out_is_how_the_rest_is_checked(events: Shown) -> None:
     assert checks(events(call("Bash", 'pytest -m "not slow"', "9 passed"))) == ['`pytest -m "not slow"`']
     assert checks(events(call("Bash", "pytest -m slow", "3 passed"))) == []
+    assert checks(events(call("Bash", "act --platform linux/arm64 -j test", "ok"))) == [
+        "`act --platform linux/arm64 -j test`"
+    ]
 
 
 def test_of_several_sessions_each_check_is_told_as_it_was_run_last() -> None:
