@@ -218,10 +218,16 @@ def has_topic(text: str, settings: SearchSettings) -> bool:
 
     "go on", "thanks" and "2" name nothing: of their words none is left, or no more than a number.
     """
+    return bool(topics_among(words_in(_both_ends(text)), settings))
+
+
+def topics_among(words: Iterable[str], settings: SearchSettings) -> frozenset[str]:
+    """Return those of some words that could be looked up."""
     small = settings.dropped
-    return any(
-        word not in small and (len(word) >= _SHORTEST_TOPIC or not word.isascii()) and not word.isdigit()
-        for word in words_in(_both_ends(text))
+    return frozenset(
+        word
+        for word in words
+        if word not in small and (len(word) >= _SHORTEST_TOPIC or not word.isascii()) and not word.isdigit()
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from functools import lru_cache
+from heapq import nlargest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -79,6 +80,8 @@ def ranked(candidates: Sequence[SearchCandidate], numbers: Numbers) -> list[Sear
     gained = place_in_session(candidates, numbers)
     for each, *parts in zip(candidates, lent, given, gained):
         each.score = sum(parts)
+    for each, score in zip(candidates, score_of_session(candidates, numbers)):
+        each.score += score
     return sorted(candidates, key=lambda each: (-each.score, each.id))
 
 
@@ -193,6 +196,23 @@ def place_in_session(candidates: Sequence[SearchCandidate], numbers: Numbers) ->
     ]
 
 
+def score_of_session(candidates: Sequence[SearchCandidate], numbers: Numbers) -> list[float]:
+    """
+    Return what a row gains by standing in a session that is about the question.
+
+    A session has the mean score of its `session_rows` best rows, what is missing of them counting as
+    average; `session_weight` of that is given.
+    """
+    scores: dict[str, list[float]] = {}
+    files = [{file for file, _ in each.lines} for each in candidates]
+    for each, own in zip(candidates, files):
+        for file in own:
+            scores.setdefault(file, []).append(each.score)
+    most, weight = int(numbers["session_rows"]), numbers["session_weight"]
+    means = {file: math.fsum(nlargest(most, of_file)) / most for file, of_file in scores.items()}
+    return [weight * max((means[file] for file in own), default=0.0) for own in files]
+
+
 class Group:
     """
     Rows that make one result: the first of `rows` speaks for those that say the same.
@@ -294,12 +314,10 @@ class _Folding:
         These are so many of its words that no text with enough words in common lacks all of them: those that
         the fewest texts have.
         """
-        if self._rows and candidate.is_memory and not self._rows[0].is_memory:
-            self._rows.insert(0, candidate)
-        else:
-            self._rows.append(candidate)
+        at = 0 if self._rows and candidate.is_memory and not self._rows[0].is_memory else len(self._rows)
+        self._rows.insert(at, candidate)
+        self._words.insert(at, words)
         self._lines |= candidate.lines
-        self._words.append(words)
         telling = int((1 - self._numbers["duplicate_overlap"]) * len(words)) + 1
         return [*sorted(words, key=lambda word: in_texts[word])[:telling], *candidate.lines]
 
@@ -359,8 +377,23 @@ class _Folding:
             for own_file, own_line in self._rows[0].lines
         )
 
+    @property
+    def _newest_alike(self) -> SearchCandidate:
+        """Return the newest of the rows that say the same as the first: where they differ, it holds."""
+        head, words = self._rows[0], self._words[0]
+        same = (
+            row
+            for row, own in zip(self._rows, self._words)
+            if (row.is_memory, row.is_persons) == (head.is_memory, head.is_persons)
+            and share_of_all(own, words) >= self._numbers["duplicate_overlap"]
+        )
+        return max(same, key=lambda row: row.updated_at)
+
     def as_group(self) -> Group:
         """Return the group with the memory that holds now in the first place."""
+        if self._by_part:
+            newest = self._newest_alike
+            self._rows.sort(key=lambda row: row is not newest)
         head, lead = self._rows[0], self.lead
         earlier = [each for each in (head, *self._same) if _precedence(each) < _precedence(lead)]
         if lead is head:

@@ -64,6 +64,20 @@ def trust_of_call(tool: str, argument: str) -> str | None:
     return "external" if is_fetched or is_foreign else "tool"
 
 
+# -- What a person shows and does not say: prompts of a shell, stamped log lines, stack frames, markup, code,
+# differences.
+
+PASTED_LINE = lazy(
+    r"^\s*(?:[➜❯$%]\s|\w+@[\w.-]+[:~]|\[?\d{1,4}[-:/.]\d{2}[-:/.]\d{2}|at .+:\d+|File \"|Traceback|Loading "
+    r"|[{}\[\]<\"'(]\S*.*[,{}\[\]>)]$|[\w.]+(?:Error|Exception): |\d+\s*[|│]|[│└├╭╰┌]|\S+\s{3,}\S+\s{3,}"
+    r"|\[[\w:-]+\] |\"[\w-]+\":\s|(?:\\ )*diff --git |index [0-9a-f]{7,40}\.\.|@@ -\d|(?:---|\+\+\+) \S*/"
+    r"|(?:async )?(?:def|class|import|from|const|let|var|func|return|assert|export|public|private)\b"
+    r".*[:;({\[)'\"]$"
+    r"|@[\w.]+(?:\(.*\))?$)"
+    r"|^ {2,}[\w.-]+:(?:\s|$)|^ {4,}(?![-*•\d])"
+)
+
+
 # -- What of an answer is the assistant's own prose, not code, a quotation or markup that shows another's
 # words.
 

@@ -202,6 +202,7 @@ def archived_decisions(memories: pa.Table, sessions: pa.Table, policy: Policy) -
 
 # -- Where the work stands: how the outcome record of a session reads in a brief (spec 11.2).
 
+OPEN_LINE, OPEN_ALONE = "\n  - open: ", "- Open: "
 # A check that passes says nothing without what was worked on.
 _CHECK = re.compile(r"^[`\w., /:-]+(?:`| ) ?(?:pass(?:es|ed)?|is clean|succeeds?)$")
 _FILE_LABEL = re.compile(r"^`?[\w./~-]+\.\w{1,5}`?(?: \(\w+\))? [–—-] \w[^`.;]{0,60}$")
@@ -237,8 +238,8 @@ def outcome_forms(row: Row, policy: Policy, *, with_goal: bool = False) -> tuple
     if not still_open:
         return tuple(dict.fromkeys((_item(reached, tail), _item(reached[:1], tail))))
     named = "; ".join(still_open)
-    alone = f"- Open: {named}. {tail}"
-    return (f"{_item(reached, tail)}\n  - open: {named}", alone) if reached else (alone,)
+    alone = f"{OPEN_ALONE}{named}. {tail}"
+    return (f"{_item(reached, tail)}{OPEN_LINE}{named}", alone) if reached else (alone,)
 
 
 def _statements(text: str, policy: Policy) -> list[str]:
@@ -375,7 +376,9 @@ def candidates_of(
         _keep_newest_of_subject(of_section, disputes, policy)
         if section == STATE:
             latest = "brief_outcomes" if is_read_by_model else "brief_outcomes_by_rules"
-            _keep_latest_outcomes(of_section, int(policy.threshold(latest)))
+            _keep_latest_outcomes(
+                of_section, int(policy.threshold(latest)), is_read_by_model=is_read_by_model
+            )
         if section == "progress" and any(each.forms for each in candidates if each.section == STATE):
             _leave_out_work_done(of_section)
         of_section.sort(key=lambda candidate: not candidate.is_in_play)
@@ -604,9 +607,19 @@ def _newest_first(candidate: LineCandidate) -> tuple[Any, ...]:
     return (not candidate.is_on_purpose, -said_at, -candidate.rank, candidate.choice.memory_id)
 
 
-def _keep_latest_outcomes(candidates: list[LineCandidate], latest: int) -> None:
-    """Leave out the outcomes that others have followed: what was open then is done, or open still."""
+def _keep_latest_outcomes(candidates: list[LineCandidate], latest: int, *, is_read_by_model: bool) -> None:
+    """
+    Leave out the outcomes that others have followed: what was open then is done, or open still.
+
+    Of those by rules the newest alone says what is open: whether a session settled it later, rules cannot
+    see.
+    """
     outcomes = [each for each in candidates if each.forms and each.is_record and not each.is_on_purpose]
     for newer, candidate in enumerate(sorted(outcomes, key=_newest_first)):
         if newer >= latest:
             candidate.leave_out(f"{newer} sessions with an outcome followed it")
+        elif newer and not is_read_by_model:
+            reached = (form.partition(OPEN_LINE)[0] for form in candidate.forms)
+            candidate.forms = tuple(form for form in reached if not form.startswith(OPEN_ALONE))
+            if not candidate.forms:
+                candidate.leave_out("what was open before the last session")

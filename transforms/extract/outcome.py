@@ -18,7 +18,7 @@ from cortex.transforms.extract.ground.candidate import (
 )
 from cortex.transforms.extract.ground.phrases import CHECK_COMMANDS, Phrasebook, part_of
 from cortex.transforms.extract.ground.statements import plain, prose_blocks
-from cortex.transforms.extract.plans import plan_title, request
+from cortex.transforms.extract.plans import plan_title, request, unchanged_files
 from cortex.transforms.extract.prose import without_tags
 from cortex.transforms.extract.structural import (
     COMMIT,
@@ -32,6 +32,8 @@ from cortex.transforms.extract.structural import (
     calls_that_ran,
     commit_message,
     is_red,
+    shown_command,
+    stopped_checks,
 )
 from cortex.transforms.extract.typed import TERSE_CHARS, without_pasted_lines
 from cortex.transforms.identity import content_id
@@ -91,7 +93,6 @@ class _Trail:
     is_pushed: bool = True
     is_committed: bool = True
     is_stashed: bool = False
-    unseen: tuple[str, Turn] | None = None  # a check that a person ran last: its output is not in the session
     checks: dict[str, tuple[bool, Turn]] = field(default_factory=dict)  # failed, by command; since the edits
     last_check: tuple[str, bool, Turn] | None = None  # command, failed
 
@@ -157,9 +158,6 @@ def _add_checks(trail: _Trail, state: WorkingState) -> None:
     failed_last = [(red[-1], trail.checks[red[-1]][1])] if red else []
     if not trail.checks and trail.last_check is not None and trail.last_check[1]:
         failed_last = [(trail.last_check[0], trail.last_check[2])]
-    if trail.unseen is not None:
-        state.open.append(f"`{trail.unseen[0]}` was run last by the user, its result not seen")
-        state.turns.append(trail.unseen[1])
     for command, turn in failed_last:
         state.open.append(f"`{command}` failed when it last ran")
         state.turns.append(turn)
@@ -170,7 +168,6 @@ def _follow(trail: _Trail, call: Call) -> None:
         trail.is_committed = False
         trail.changed.append(call.argument.replace("\\", "/").rsplit("/", 1)[-1])
         trail.checks.clear()
-        trail.unseen = None
         return
     if call.tool not in SHELL_TOOLS:
         return
@@ -194,9 +191,7 @@ def _follow(trail: _Trail, call: Call) -> None:
 def _check(trail: _Trail, call: Call, command: str) -> None:
     trail.checks.pop(command, None)
     if call.turn["kind"] == TYPED_KIND:
-        trail.unseen = (command, call.turn)
-        return
-    trail.unseen = None
+        return  # its output is not in the session
     trail.checks[command] = (is_red(call), call.result)
     trail.last_check = (command, *trail.checks[command])
 
@@ -375,6 +370,7 @@ def _findings(turns: Sequence[Turn], phrases: Phrasebook) -> _Findings | None:
     recap_turn, recap = _last_recap(turns, phrases)
     if recap_turn is None and not state.has_worked:
         return None
+    _add_undone(turns, calls, state)
     summed = " ".join(recap.done)
     known = [done for done in state.done if not any(name in summed for name in _NAME.findall(done))]
     statements = [*recap.done, *known]
@@ -387,6 +383,18 @@ def _findings(turns: Sequence[Turn], phrases: Phrasebook) -> _Findings | None:
         _joined(_open_points(parts, recap, state.open, phrases), OPEN_CHARS),
         tuple(sorted(rests_on or [turns[-1]], key=line_of)),
     )
+
+
+def _add_undone(turns: Sequence[Turn], calls: Sequence[Call], state: WorkingState) -> None:
+    """Name what a person stopped, and what a plan lists and nobody changed."""
+    for turn, words in stopped_checks(turns):
+        command = shortened(shown_command(text_of(turn)), CHECK_CHARS)
+        quoted = f': "{shortened(words, FAULT_CHARS)}"' if words else ""
+        state.open.append(f"`{command}` was stopped by the user{quoted}")
+        state.turns.append(turn)
+    if names := unchanged_files(turns, calls):
+        more = f" and {len(names) - _FILES_NAMED} more" if len(names) > _FILES_NAMED else ""
+        state.open.append(f"planned, not changed: {', '.join(names[:_FILES_NAMED])}{more}")
 
 
 def _last_recap(turns: Sequence[Turn], phrases: Phrasebook) -> tuple[Turn | None, Recap]:

@@ -13,7 +13,9 @@ from datetime import datetime
 
 from cortex.hooks.prose.own_prose import (
     CHECKBOX,
+    EDIT_TOOLS,
     FEWEST_STEPS,
+    SHELL_TOOLS,
     STEP_STATUSES,
     TASK_NUMBER,
     own_prose,
@@ -338,6 +340,45 @@ def plan_title(text: str) -> str:
         return shortened(plain(heading[1]), TITLE_CHARS)
     first = prose_blocks(text)
     return shortened(sentences(plain(first[0].text), PROSE)[0], TITLE_CHARS) if first else ""
+
+
+# A heading, item or row that opens with a file in backticks: "1. **`tide.py`** - new column".
+_PLANNED_FILE = re.compile(
+    r"^\s*(?:#{1,6}|[-*+]|\d+[.)]|\|)\s*(?:\d+[.)]\s*)?"
+    r"(?:\**(?:files?|modify|update|edit|extend|create|add|new)\**:?\s+)?\**`([^`\s]*\w\.\w{1,8})(?::[\d-]+)?`",
+    re.MULTILINE | re.IGNORECASE,
+)
+_SUBAGENT_TOOLS = frozenset(("Agent", "Task"))
+
+
+def unchanged_files(turns: Sequence[Turn], calls: Sequence[Call]) -> list[str]:
+    """
+    Return the names of the files that approved plans list and that no call changed or named in a command.
+
+    None of a plan without a file that was changed: it was not begun, or is about other work. None either
+    where subagents worked after it, whose calls are in transcripts of their own.
+    """
+    unchanged: dict[str, None] = {}
+    opened: dict[str, int] = {}
+    for at, turn in enumerate(turns):
+        if turn["kind"] != "plan":
+            continue
+        # A plan put again has been worked on since it was put first.
+        since = opened.setdefault(plan_title(text_of(turn)), line_of(turn))
+        if any(after["tool_name"] in _SUBAGENT_TOOLS for after in turns[at:]):
+            continue
+        follow = [call for call in calls if line_of(call.turn) > since and not call.failed]
+        changed = {_file_name(call.argument) for call in follow if call.tool in EDIT_TOOLS}
+        commands = "\n".join(call.argument for call in follow if call.tool in SHELL_TOOLS)
+        names = [_file_name(path) for path in _PLANNED_FILE.findall(text_of(turn))]
+        if not changed.isdisjoint(names):
+            left = (name for name in names if name not in changed and name not in commands)
+            unchanged.update(dict.fromkeys(left))
+    return list(unchanged)
+
+
+def _file_name(path: str) -> str:
+    return path.replace("\\", "/").rsplit("/", 1)[-1]
 
 
 def _as_events(plan: Plan) -> Iterator[Candidate]:

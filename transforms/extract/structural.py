@@ -1,7 +1,7 @@
 """Layer 1: what tool calls that really ran, and the answers of a person, say without any guessing."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,11 +27,18 @@ from cortex.transforms.words.sentences import shortened
 LINES_KEPT = 12
 COMMAND_CHARS = 160
 CHECKS_KEPT = 4
-# A path, a test's name or an option that chooses some: how a part was checked that day.
-_OF_A_PART = re.compile(r"\s-(?:k|run|t|m)\s|::|\s\S*/\S*\.\w+|\s\.?/?[\w-]+/[\w./-]+")
+LONGEST_CHECK_CHARS = 90
+_SUBCOMMAND = re.compile(r" [a-z]+(?= |$)")  # "ruff check" and "ruff format" are two
+# A path, a test's name or an option that chooses some: how a part was checked that day. One that leaves some
+# out (`-m "not slow"`) is how the rest is checked every day.
+_OF_A_PART = re.compile(r"\s-(?:k|run|t|m)\s(?![\"']?not\b)|::|\s\S*/\S*\.\w+|\s\.?/?[\w-]+/[\w./-]+")
 
+# The value of an option with a slash is no path: `--platform linux/amd64`.
+_OPTION_VALUE = re.compile(r"\s--[\w-]+[ =](?!\S*\.\w)[\w-]+/\S*")
+_QUOTED = re.compile(r"`([^`]+)`")
 QUIET_TAIL = re.compile(
-    r"\s*(?:2>&1|\|\s*(?:head|tail|grep|cat|less|wc|sort)\b[^|]*|2>/dev/null|\|\|\s*true|;\s*echo .*)\s*$"
+    r"\s*(?:2>&1|\|\s*(?:head|tail|grep|cat|less|wc|sort)\b(?:\"[^\"]*\"|'[^']*'|[^|\"'])*|2>/dev/null"
+    r"|\|\|\s*true|;\s*echo .*)\s*$"
 )
 LEADING_CD = re.compile(r"^\s*cd\s+\S+\s*&&\s*")
 
@@ -62,6 +69,21 @@ def calls_that_ran(turns: Sequence[Turn]) -> list[Call]:
         if result is not None and result["tool_status"] in ("ok", "error"):
             calls.append(Call(turn, result, str(turn["tool_name"] or ""), result["tool_status"] == "error"))
     return calls
+
+
+def stopped_checks(turns: Sequence[Turn]) -> list[tuple[Turn, str]]:
+    """Return the calls of checks that a person refused and that did not run later, with what they said."""
+    words = {turn["tool_use_id"]: text_of(turn) for turn in turns if turn["kind"] == "rejection"}
+    refused = {turn["tool_use_id"] for turn in turns if turn["tool_status"] == "rejected"} | words.keys()
+    stopped: dict[str, tuple[Turn, str]] = {}
+    for turn in turns:
+        if turn["kind"] != "tool_call" or turn["tool_name"] not in SHELL_TOOLS:
+            continue
+        command = shown_command(text_of(turn))
+        stopped.pop(command, None)
+        if turn["tool_use_id"] in refused and CHECK_COMMANDS.search(command):
+            stopped[command] = (turn, " ".join(words.get(turn["tool_use_id"], "").split()))
+    return list(stopped.values())
 
 
 def input_of(turn: Turn) -> Mapping[str, Any]:
@@ -154,38 +176,69 @@ def shown_command(command: str) -> str:
     return shortened(text, COMMAND_CHARS)
 
 
+CHECKS_SUBJECT = "commands that worked"
+_CHECKS_LEAD = "Commands that worked for checks and builds here: "
+
+
 def _working_checks(calls: Sequence[Call]) -> Iterator[Candidate]:
-    """Yield how tests, lint and builds were called with success: one memory a session."""
+    """Yield how tests, lint and builds were called with success, each in one way: one memory a session."""
     working: dict[str, list[Call]] = {}
     for call in calls:
         if call.tool in SHELL_TOOLS and not call.failed and CHECK_COMMANDS.search(call.argument[:300]):
             command = shown_command(call.argument)
-            if len(command) <= 90 and "<<" not in command:
+            if (
+                len(command) <= 90
+                and "<<" not in command
+                and "`" not in command
+                and not _is_of_a_part(command)
+            ):
                 working.setdefault(command, []).append(call)
-    best = sorted(working.items(), key=_usefulness)[:CHECKS_KEPT]
+    # The most frequent first.
+    usual = sorted(working, key=lambda command: (-len(working[command]), line_of(working[command][0].turn)))
+    best = _each_check_once(usual)
     if best:
-        lines = tuple(line_of(call.turn) for _, group in best for call in group)[:LINES_KEPT]
-        text = "Commands that worked for checks and builds here: " + ", ".join(
-            f"`{command}`" for command, _ in best
-        )
-        last = best[0][1][-1].turn
+        lines = tuple(line_of(call.turn) for command in best for call in working[command])[:LINES_KEPT]
+        last = working[best[0]][-1].turn
         yield Candidate(
-            last,
-            lines,
-            text,
-            "KNOWLEDGE_ACQUIRED",
-            "pattern",
-            "layer1:Bash",
-            "checks",
-            "assistant",
-            subject="commands that worked",
-        )
+            last, lines, _checks_in(best), "KNOWLEDGE_ACQUIRED", "pattern", "layer1:Bash", "checks",
+            "assistant", subject=CHECKS_SUBJECT,
+        )  # fmt: skip
 
 
-def _usefulness(check: tuple[str, list[Call]]) -> tuple[bool, int, int]:
-    """Return the order of checks: those of everything before those of a part, then the most frequent."""
-    command, calls = check
-    return bool(_OF_A_PART.search(command)), -len(calls), line_of(calls[0].turn)
+def checks_text(newest_first: Iterable[str]) -> str:
+    """
+    Return what several sessions say of the commands that worked; of each check the way it was run last.
+
+    >>> checks_text(["Commands …: `uv run pytest -q`", "Commands …: `pytest`, `mypy`"])
+    'Commands that worked for checks and builds here: `uv run pytest -q`, `mypy`'
+    """
+    return _checks_in(_each_check_once(name for text in newest_first for name in _QUOTED.findall(text)))
+
+
+def _checks_in(commands: Iterable[str]) -> str:
+    return _CHECKS_LEAD + ", ".join(f"`{command}`" for command in commands)
+
+
+def _each_check_once(commands: Iterable[str]) -> list[str]:
+    """Return the commands that check something those before them do not, as many as are told."""
+    kept: list[str] = []
+    checked: set[str] = set()
+    for command in commands:
+        checks = {_check_of(match, command) for match in CHECK_COMMANDS.finditer(command)}
+        if not checks <= checked:
+            kept.append(command)
+            checked |= checks
+    return kept[:CHECKS_KEPT]
+
+
+def _check_of(match: re.Match[str], command: str) -> str:
+    follows = _SUBCOMMAND.match(command, match.end())
+    return match[0] + (follows[0] if follows else "")
+
+
+def _is_of_a_part(command: str) -> bool:
+    check = CHECK_COMMANDS.search(command)
+    return bool(_OF_A_PART.search(_OPTION_VALUE.sub("", command[check.end() if check else 0 :])))
 
 
 def _event(

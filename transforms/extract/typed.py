@@ -6,7 +6,7 @@ from dataclasses import replace
 from itertools import groupby
 
 from cortex.hooks.prose.memory_types import SETTLING_TYPES
-from cortex.hooks.prose.own_prose import SHELL_TOOLS
+from cortex.hooks.prose.own_prose import PASTED_LINE, SHELL_TOOLS
 from cortex.transforms.extract.ground.candidate import (
     PERSON,
     PERSONS_LAYERS,
@@ -19,7 +19,6 @@ from cortex.transforms.extract.ground.candidate import (
 from cortex.transforms.extract.ground.lexicon import QUESTION, Lexicon
 from cortex.transforms.extract.ground.phrases import (
     FILE,
-    PASTED_LINE,
     Phrasebook,
     part_of,
 )
@@ -86,6 +85,9 @@ _POINTS_AT = re.compile(
     re.IGNORECASE,
 )
 
+# A second word that stands for nothing said before.
+_NAMED = re.compile(r"\S\s+(?!(?:it|this|that|them|these|those|so|to|me|now)\b)\w", re.IGNORECASE)
+
 
 def typed_candidates(turns: Sequence[Turn], lexicon: Lexicon) -> Iterator[Candidate]:
     """
@@ -120,13 +122,14 @@ def _order(
         return
     event_type, memory_type = lexicon.kind_of(passage.text)
     is_refusal = turn["kind"] == "rejection"
+    # With the call that they refuse, few words are enough, if they settle something and name it: "use pnpm".
+    is_brief_order = bool(refused) and memory_type in SETTLING_TYPES and bool(_NAMED.search(passage.text))
     if is_refusal and event_type == "PLAN_CREATED":
         # Words that stop a call say how it is done here, unless for now.
         event_type, memory_type = "PREFERENCE_NOTED", "pattern"
     text = passage.text if is_refusal else _telling(passage.text, lexicon.phrases)
-    is_alone = (
-        latin_length(text) >= SHORTEST_LASTING_CHARS and not _POINTS_AT.match(text) and not is_question(text)
-    )
+    is_long = is_brief_order or latin_length(text) >= SHORTEST_LASTING_CHARS
+    is_alone = is_long and not _POINTS_AT.match(text) and not is_question(text)
     is_asked = any(_is_bare_request(words, lexicon.phrases) for words in (text, passage.text))
     holds = memory_type in SETTLING_TYPES and is_alone and (is_refusal or not is_asked)
     text = f"{refused}: {text}" if refused else text

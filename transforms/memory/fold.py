@@ -12,6 +12,7 @@ import pyarrow as pa
 from cortex.hooks.evidence.text import normalised
 from cortex.transforms.extract.ground.candidate import is_prose_alone
 from cortex.transforms.extract.plans import carried_on, plan_text
+from cortex.transforms.extract.structural import CHECKS_SUBJECT, checks_text
 from cortex.transforms.identity import content_id
 from cortex.transforms.journal_entries import (
     ActiveDays,
@@ -269,7 +270,7 @@ def _memory_of(identity: str, events: list[Row], latest: AbstractSet[str]) -> Ro
         "project_id": _scope_of(last),
         "category": last["category"],
         "memory_type": last["memory_type"],
-        "text": plan_text(events) if _is_plan(last) else trusted["text"],
+        "text": _text_of(newest_first, trusted),
         "reason": next((e["reason"] for e in believed if e["reason"]), None),
         "rejected": next((e["rejected"] for e in believed if e["rejected"]), None),
         "files": sorted({path for e in believed for path in e["files"]}),
@@ -284,6 +285,15 @@ def _memory_of(identity: str, events: list[Row], latest: AbstractSet[str]) -> Ro
         "updated_at": last["said_at"],
         "evidence": _evidence_of(newest_first),
     }
+
+
+def _text_of(newest_first: list[Row], trusted: Row) -> str:
+    """Return the words of a fact; plans, and the commands that worked, are put together from all events."""
+    if _is_plan(trusted):
+        return plan_text(newest_first)
+    if trusted["subject"] == CHECKS_SUBJECT:
+        return checks_text(event["text"] for event in newest_first)
+    return str(trusted["text"])
 
 
 def _recency(event: Row) -> tuple[datetime, str, int, str]:

@@ -145,6 +145,44 @@ SHELF = (
 )
 
 
+def test_what_was_said_later_stands_above(client):
+    earlier = fact("Celadon: the glaze crawls when heated fast.", "first-0001", line=7, session="aaaaaaaa")
+    later = fact("The celadon glaze is fired in two ramps after all.", "second-0001", line=9)
+    others = [fact(text, f"other-{at}", line=20 + at) for at, text in enumerate(FILLER)]
+    others += [fact("The celadon bucket leaks.", "other-9", line=30)]
+    keep(client, earlier | {"updated_at": START}, later | {"updated_at": START + timedelta(days=3)}, *others)
+    lines = told(ask(client, "How is the celadon glaze fired, and when does it crawl?"))
+    told_of = [("two ramps" in line, "crawls" in line) for line in lines]
+    assert told_of.index((True, False)) < told_of.index((False, True))
+
+
+def test_of_two_facts_that_differ_in_a_word_the_newer_is_told(client):
+    words = "The celadon glaze of the big kiln is fired in {} over nine hours."
+    earlier = fact(words.format("one ramp"), "first-0001", line=7, session="aaaaaaaa")
+    later = fact(words.format("two ramps"), "second-0001", line=9)
+    keep(client, earlier | {"updated_at": START}, later | {"updated_at": START + timedelta(days=3)})
+    (line,) = told(ask(client, "Is the celadon glaze of the big kiln fired in one ramp?"))
+    assert "two ramps" in line
+
+
+def test_a_table_is_quoted_as_text(client):
+    table = (
+        "| glaze | ramps | note |\n|---|---|---|\n"
+        "| celadon | two | it crawls when it is heated fast, so the first ramp is slow |\n"
+        "| tenmoku | one | it forgives a fast ramp, and most of the cups carry it |\n"
+    )
+    keep(client, talk=[said(3, table, "text")])
+    (line,) = told(ask(client, "How many ramps does the celadon glaze need?"))
+    assert "celadon, two, it crawls when it is heated fast" in line and "|" not in line and "---" not in line
+
+
+def test_a_persons_bare_assent_and_what_they_pasted_is_not_quoted(client):
+    pasted = "The celadon firing broke off, see the kiln log.\n12:41:07 celadon ramp aborted at 640 degrees"
+    keep(client, talk=[said(3, "celadon, thanks!"), said(5, pasted)])
+    (line,) = told(ask(client, "Why did the celadon firing break off?"))
+    assert "see the kiln log" in line and "aborted" not in line and "thanks" not in line
+
+
 def test_of_a_long_turn_the_part_that_answers_is_quoted(client):
     keep(client, talk=[said(40, "\n\n".join([*GLAZES, SHELF]), "text")])
     [line] = told(ask(client, "Do the cobalt shelves need alumina wash?"))

@@ -101,11 +101,51 @@ def test_a_part_that_passes_does_not_hide_that_the_whole_failed(shown: Shown) ->
     assert record(shown, TABLE, EDIT, whole, part, REPORT)["open"] == "`pytest` failed when it last ran"
 
 
-def test_what_a_person_ran_themselves_counts_and_its_unseen_verdict_is_open(shown: Shown) -> None:
+def test_what_a_person_ran_themselves_counts_and_a_verdict_that_nobody_saw_says_nothing(shown: Shown) -> None:
     commit = said("shell", "git commit -m 'Read decimals of the gauge'")
     parts = record(shown, TABLE, EDIT, REPORT, commit, said("shell", "git push"), said("shell", "pytest"))
     assert parts["outcome"].startswith("Committed: Read decimals of the gauge")
-    assert parts["open"] == "`pytest` was run last by the user, its result not seen"
+    assert "open" not in parts
+
+
+def test_a_check_that_a_person_stopped_is_open_until_it_runs(shown: Shown) -> None:
+    stopped = call("Bash", "pytest tests 2>&1", "", status="rejected")
+    assert record(shown, TABLE, EDIT, stopped, REPORT)["open"] == "`pytest tests` was stopped by the user"
+    assert "open" not in record(shown, TABLE, EDIT, stopped, call("Bash", "pytest tests", "9 passed"), REPORT)
+
+
+def test_what_a_person_says_when_they_stop_a_check_stands_with_it(shown: Shown) -> None:
+    look = call("Bash", "which python3", "", status="rejected")
+    checked = call("Bash", "npm run lint", "", status="rejected")
+    words = said("rejection", "no lint for now, just go on", tool_use_id=checked[0]["tool_use_id"])
+    assert record(shown, TABLE, EDIT, look, checked, words, REPORT)["open"] == (
+        '`npm run lint` was stopped by the user: "no lint for now, just go on"'
+    )
+
+
+PLAN = said(
+    "plan",
+    "# Add a tide table\n\nAs in `old.py`.\n\n1. **`page.html`** - the table\n2. Update `docs/page.md`\n",
+)
+
+
+def test_a_file_that_the_plan_lists_and_nobody_changed_is_open(shown: Shown) -> None:
+    page = call("Edit", "/src/page.html", "done")
+    assert record(shown, TABLE, PLAN, page, REPORT)["open"] == "planned, not changed: page.md"
+    assert "open" not in record(shown, TABLE, PLAN, page, call("Write", "/src/docs/page.md", "done"), REPORT)
+    again = call("Bash", "git mv docs/page.md page.md", "done")
+    assert "open" not in record(shown, TABLE, PLAN, page, again, REPORT)
+
+
+def test_a_plan_that_was_not_begun_or_that_subagents_worked_on_names_no_file(shown: Shown) -> None:
+    page, agent = call("Edit", "/src/page.html", "done"), call("Task", "Write the docs", "done")
+    assert "open" not in record(shown, TABLE, PLAN, EDIT, REPORT)
+    assert "open" not in record(shown, TABLE, PLAN, page, agent, REPORT)
+
+
+def test_a_plan_put_again_counts_what_was_changed_since_it_was_put_first(shown: Shown) -> None:
+    page, docs = call("Edit", "/src/page.html", "done"), call("Edit", "/src/docs/page.md", "done")
+    assert "open" not in record(shown, TABLE, PLAN, docs, PLAN, page, REPORT)
 
 
 def test_what_was_stashed_and_not_taken_back_is_open(shown: Shown) -> None:

@@ -1,5 +1,6 @@
 """Layer 1: tool calls, answers, plans, commits."""
 
+from cortex.transforms.extract.structural import checks_text
 from tests.sessions import call, prompt, said, text
 from tests.shown import Shown
 
@@ -127,3 +128,32 @@ def test_words_in_a_refused_call_are_kept_with_the_call(shown: Shown) -> None:
     (found,) = shown(refused, words)
     assert found["text"] == "Instead of `npm install`: use pnpm, not npm"
     assert found["trust"] == "user"
+
+
+def checks(rows: list[dict]) -> list[str]:
+    return [row["text"].partition(": ")[2] for row in rows if row["subject"] == "commands that worked"]
+
+
+def test_each_check_is_told_in_the_way_it_is_mostly_run_and_of_the_whole(events: Shown) -> None:
+    rows = events(
+        call("Bash", "uv run pytest -q 2>&1 | grep -E 'passed|failed'", "12 passed"),
+        call("Bash", "uv run pytest tests/test_tide.py", "2 passed"),
+        call("Bash", "pytest -k tide", "2 passed"),
+        call("Bash", "ruff check . && uv run pytest -q", "12 passed"),
+        call("Bash", "ruff check .", "fine"),
+    )
+    assert checks(rows) == ["`uv run pytest -q`, `ruff check . && uv run pytest -q`"]
+
+
+def test_what_leaves_slow_tests_out_is_how_the_rest_is_checked(events: Shown) -> None:
+    assert checks(events(call("Bash", 'pytest -m "not slow"', "9 passed"))) == ['`pytest -m "not slow"`']
+    assert checks(events(call("Bash", "pytest -m slow", "3 passed"))) == []
+    assert checks(events(call("Bash", "act --platform linux/arm64 -j test", "ok"))) == [
+        "`act --platform linux/arm64 -j test`"
+    ]
+
+
+def test_of_several_sessions_each_check_is_told_as_it_was_run_last() -> None:
+    assert checks_text(["Checks: `uv run pytest -q`", "Checks: `pytest`, `mypy`, `mypy src`"]) == (
+        "Commands that worked for checks and builds here: `uv run pytest -q`, `mypy`, `mypy src`"
+    )

@@ -111,6 +111,20 @@ def test_words_that_stop_a_call_say_how_it_is_done_here_unless_only_for_now(even
     assert refused("don't worry about linting for now, just continue") is None
 
 
+def test_two_words_that_refuse_a_call_are_enough(shown: Shown) -> None:
+    asked, answered = call("Bash", "npm install", status="rejected")
+    rows = shown([asked, answered], said("rejection", "use pnpm", tool_use_id=asked["tool_use_id"]))
+    assert [row["text"] for row in rows if row["memory_type"] == "decision"] == [
+        "Instead of `npm install`: use pnpm"
+    ]
+
+
+@pytest.mark.parametrize("words", ["wait", "no, wait", "hm", "don't", "skip this", "hold on", "commit first"])
+def test_few_words_that_settle_or_name_nothing_are_no_rule(shown: Shown, words: str) -> None:
+    asked, answered = call("Bash", "npm install", status="rejected")
+    assert shown([asked, answered], said("rejection", words, tool_use_id=asked["tool_use_id"])) == []
+
+
 def test_a_wish_is_of_its_project_unless_it_names_every_one(shown: Shown) -> None:
     (here,) = shown(prompt("Never commit to main, I always prefer small steps."))
     (everywhere,) = shown(prompt("I always prefer small steps, in all my projects."))

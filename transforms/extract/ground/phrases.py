@@ -192,17 +192,6 @@ def _phrasebook(rows: tuple[tuple[str, str], ...]) -> Phrasebook:
 
 _NAMES = tuple(field.name for field in fields(Phrasebook))
 
-# Prompts of a shell, stamped log lines, stack frames, markup, code: shown by the person, not said.
-PASTED_LINE = re.compile(
-    r"^\s*(?:[➜❯$%]\s|\w+@[\w.-]+[:~]|\[?\d{1,4}[-:/.]\d{2}[-:/.]\d{2}|at .+:\d+|File \"|Traceback|Loading "
-    r"|[{}\[\]<\"'(]\S*.*[,{}\[\]>)]$|[\w.]+(?:Error|Exception): |\d+\s*[|│]|[│└├╭╰┌]|\S+\s{3,}\S+\s{3,}"
-    r"|\[[\w:-]+\] |\"[\w-]+\":\s"
-    r"|(?:async )?(?:def|class|import|from|const|let|var|func|return|assert|export|public|private)\b"
-    r".*[:;({\[)'\"]$"
-    r"|@[\w.]+(?:\(.*\))?$)"
-    r"|^ {2,}[\w.-]+:(?:\s|$)|^ {4,}(?![-*•\d])"
-)
-
 # Commands that check or build a project: how they are called here is worth knowing.
 CHECK_COMMANDS = re.compile(
     r"\b(?:pytest|vitest|jest|tox|nox|ruff|mypy|pyright|eslint|tsc|golangci-lint|rspec|phpunit|ctest|act|vite"
