@@ -17,7 +17,7 @@ from cortex.cli.answer import (
 )
 from cortex.hooks.prose.plain import on_one_line
 from cortex.transforms.errors import UsageError
-from cortex.transforms.words.ages import age_of
+from cortex.transforms.words.ages import old_age
 from cortex.transforms.words.sentences import excerpt, first_sentences
 
 if TYPE_CHECKING:
@@ -167,7 +167,7 @@ def _match_lines(rank: int, match: RecallResult, project: str | None, now: datet
         yield f"    In place of: {excerpt(old.text, 200)}  [{old.memory_id[:12]}]"
     yield (
         f"    {match.memory_type or 'said'}, {project or match.project_id}, "
-        f"{age_of(match.created_at, now)} old{confidence}, {match.speaker}  [{match.id[:12]}]"
+        f"{old_age(match.created_at, now)}{confidence}, {match.speaker}  [{match.id[:12]}]"
     )
     if match.evidence:
         first = match.evidence[0]
