@@ -54,7 +54,7 @@ def tokens_in_transcript(path: str) -> int:
     return 0
 
 
-def warning(home: str, session_id: str, transcript: str, project_id: str | None) -> bytes | None:
+def context_warning(home: str, session_id: str, transcript: str, project_id: str | None) -> bytes | None:
     """
     Return the output that tells the person, once a session, that its context fills up; None for nothing.
 

@@ -191,7 +191,7 @@ def warn_of_context(home: str, payload: dict[str, object]) -> None:
     if not os.path.exists(transcript):
         return
     project_id = brief.find_project(os.path.join(home, "published"), folders_of(payload))
-    output = context_use.warning(home, field(payload, "session_id"), transcript, project_id)
+    output = context_use.context_warning(home, field(payload, "session_id"), transcript, project_id)
     if output:
         ticket.write_all(1, output)
 

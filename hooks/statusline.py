@@ -27,8 +27,6 @@ else:
 
 PARTS = ("health", "memories", "capture", "context")
 
-WARN_PERCENT = context_use.WARN_PERCENT
-
 _MAX_PAYLOAD_BYTES = 1024 * 1024
 
 
@@ -58,7 +56,9 @@ def line(home: str, payload: dict[str, object], now_seconds: float) -> str:
         "health": lambda: trouble(home, now_seconds),
         "memories": lambda: memories(home, project_id),
         "capture": lambda: capture_age(home, now_seconds),
-        "context": lambda: context(payload, chosen.number("statusline.warn_percent", WARN_PERCENT)),
+        "context": lambda: context(
+            payload, chosen.number("statusline.warn_percent", context_use.WARN_PERCENT)
+        ),
     }
     parts = [makers[name]() for name in chosen.words("statusline.show", PARTS) if name in makers]
     text = " · ".join(part for part in parts if part)

@@ -242,7 +242,7 @@ class RunProgress:
         left = took * (self.total - self.done) / self.done if self.done else 0.0
         if self.stage != READING:
             return left
-        reading = left or expected_seconds(self.total, READ_BYTES_PER_SECOND)
+        reading = left if self.done else expected_seconds(self.total, READ_BYTES_PER_SECOND)
         return reading + expected_seconds(self.total, EMBEDDED_BYTES_PER_SECOND)
 
     @property
@@ -255,7 +255,9 @@ class RunProgress:
         >>> RunProgress("ingest", 1, 0, "extract", 0, 2, 12_400_000, 25_200_000, 0, is_at_work=False).words
         'step 1 of 2, 12.4 of 25.2 MB read'
         """
-        if self.stage == READING:
+        if self.stage == READING and self.done == self.total:
+            share = f"all {self.total / 1e6:.1f} MB read, now the first briefs"
+        elif self.stage == READING:
             share = f"{self.done / 1e6:.1f} of {self.total / 1e6:.1f} MB read"
         else:
             share = f"building the index for search by meaning, {100 * self.done // max(1, self.total)} %"

@@ -237,7 +237,8 @@ def _nothing(context: Context, project: str | None, archive: bool, *, is_known: 
         why = "" if archive else f": {listing.why_nothing(context, ids[0])}"
         return f"No {what} for {project or 'this folder'}{why}."
     known = ", ".join(sorted(register.labels().values()))
-    rest = f"Known projects: {known}." if known else "Read your sessions with: cortex backfill"
+    others = f"Known projects: {known}. Read one: cortex brief --project NAME"
+    rest = others if known else "Read your sessions with: cortex backfill"
     return f"No {what} for {project or 'this folder'}: no session of it has been read yet. {rest}"
 
 
