@@ -54,18 +54,14 @@ def uninstall(context: Context, dry_run: bool) -> Answer:
     answer = change_answer(removed.settings)
     done = ", ".join(removed.done)
     lines = [f"{'Would remove' if dry_run else 'Removed'}: {done}."] if done else []
-    hints = (
-        []
-        if dry_run
-        else [
-            f"The memory stays in {context.home}. Delete it: rm -r {context.home}",
-            f"This program stays. Remove it: {removal_of_program()}",
-        ]
-    )
+    changed = answer.lines if removed.settings.is_different or not done else ()
+    hints = [
+        f"The memory stays in {context.home}. Delete it: rm -r {context.home}",
+        f"This program stays. Remove it: {removal_of_program()}",
+    ]
     data = {**answer.data, "removed": list(removed.done), "failed": list(removed.failed)}
-    return Answer(
-        data, [*lines, *answer.lines], [*answer.hints, *hints], [*removed.failed], 1 if removed.failed else 0
-    )
+    hints = ["Nothing has been changed yet."] if dry_run else hints
+    return Answer(data, [*lines, *changed], hints, removed.failed, 1 if removed.failed else 0)
 
 
 def change_answer(change: SettingsChange, *hints: str) -> Answer:
