@@ -146,11 +146,11 @@ def install_extra(extra: str, prefix: str = sys.prefix) -> str:
     """
     Return the next step where an extra is missing, by how this program was installed.
 
-    >>> install_extra("s3", "/home/me/.local/share/uv/tools/cortex-lake")
+    >>> install_extra("s3", "/home/ada/.local/share/uv/tools/cortex-lake")
     "In your clone of Cortex: uv tool install --constraints constraints.txt '.[s3]'"
-    >>> install_extra("s3", "/home/me/.local/share/cortex-lake")
+    >>> install_extra("s3", "/home/ada/.local/share/cortex-lake")
     'In your clone of Cortex: make install EXTRAS=s3'
-    >>> install_extra("s3", "/home/me/src/cortex/.venv")
+    >>> install_extra("s3", "/home/ada/src/cortex/.venv")
     "In your clone of Cortex: .venv/bin/python -m pip install -c constraints.txt '.[s3]'"
     """
     if "/uv/tools/" in prefix:
@@ -176,9 +176,9 @@ def removal_of_program(prefix: str = sys.prefix) -> str:
     """
     Return the command that removes this program, by how it was installed.
 
-    >>> removal_of_program("/home/me/.local/share/uv/tools/cortex-lake")
+    >>> removal_of_program("/home/ada/.local/share/uv/tools/cortex-lake")
     'uv tool uninstall cortex-lake'
-    >>> removal_of_program("/home/me/src/cortex/.venv")
-    'rm -r /home/me/src/cortex/.venv'
+    >>> removal_of_program("/home/ada/src/cortex/.venv")
+    'rm -r /home/ada/src/cortex/.venv'
     """
     return next((removal for part, removal in INSTALLED_BY if part in prefix), f"rm -r {prefix}")

@@ -104,7 +104,7 @@ class Key:
             return FORMS[self.form][1]
         if isinstance(self.default, tuple):
             if self.unit == "projects":
-                return 'a list of project names or folders: ["kelp", "/home/me/reef"]'
+                return 'a list of project names or folders: ["kelp", "/home/ada/reef"]'
             return f"any of {', '.join(self.words)}" if self.words else 'a list of paths: ["/one", "/two"]'
         if isinstance(self.default, bool):
             return "true or false"
