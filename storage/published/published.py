@@ -152,7 +152,8 @@ class SnapshotFile:
 
 
 def _read_group(file: Any, table: Table, number: int) -> pa.Table:
-    return file.read_row_group(number).replace_schema_metadata().cast(table.arrow)
+    rows: pa.Table = file.read_row_group(number)
+    return rows.replace_schema_metadata().cast(table.arrow)
 
 
 def _runs_in(rows: pa.Table) -> Iterator[tuple[str, int, int]]:
