@@ -16,7 +16,7 @@ from cortex.hooks.prose.characters import escaped, visible
 from cortex.transforms.errors import CortexError, TablesDamaged, UsageError
 from cortex.transforms.version import __version__
 
-# What commands of this name, in other memory tools and in plans of this one, are called here.
+# What commands of this name in other memory tools are called here.
 CALLED_HERE = {
     "extract": "run",
     "generate": "brief",

@@ -450,7 +450,7 @@ def key_of(name: str, where: str = "") -> Key:
     raise UsageError(f"{f'{where}: ' if where else ''}there is no setting '{name}'.", _instead_of(name))
 
 
-# What a name that other memory tools, or plans of this one, have for a setting is called here.
+# What settings of this name in other memory tools are called here.
 ELSEWHERE = {
     "archive.autoOnCompact": "Sessions are captured at every compaction; to leave out folders: "
     "capture.excluded_projects.",
