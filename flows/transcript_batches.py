@@ -79,6 +79,7 @@ class BytesShown:
             for claim in claims
         }
         self._total, self._read, self._taken_in = sum(self._sizes.values()), 0, 0
+        self._advance()
 
     def read(self, claim: Claim) -> None:
         """Count a transcript as read."""

@@ -51,6 +51,8 @@ def main() -> None:
             if is_left_alone(home, payload):
                 return
             write_ticket(home, event, payload)
+            if event == "stop":
+                warn_of_context(home, payload)
             # Writing the summary takes longer than a run: the brief behind it then knows this session.
             if event in ("session-end", "pre-compact"):
                 start_background_run(home)
@@ -81,6 +83,10 @@ def session_start(home: str, payload: dict[str, object]) -> None:
                 # Unbuffered: a flush that fails at exit would turn the exit code into 120.
                 ticket.write_all(1, output)
             shown.begin(os.path.join(home, "staging"), field(payload, "session_id"), output)
+        elif payload.get("source") == "resume":
+            since = brief.resumed_output(home, folders_of(payload), field(payload, "session_id"))
+            if since:
+                ticket.write_all(1, since)
     except Exception as problem:  # the sweep comes all the same
         log(home, "session-start", problem)
     sweep.sweep(os.path.join(home, "staging"), transcript_of(payload, "transcript_path"), time.time_ns())
@@ -169,8 +175,25 @@ def write_ticket(home: str, event: str, payload: dict[str, object]) -> None:
         )
     except FileNotFoundError:
         # `claude -p` may write its transcript after Stop: the session's end has it then, or the next sweep.
-        if event != "stop" or os.path.exists(transcript):
+        # A client that is left without a prompt writes none at all.
+        if event == "subagent-stop" or os.path.exists(transcript):
             raise
+
+
+def warn_of_context(home: str, payload: dict[str, object]) -> None:
+    """Tell the person, once a session, that its context fills up."""
+    if TYPE_CHECKING or __package__:
+        from cortex.hooks import brief, context_use
+    else:  # only here: the other events need neither
+        import brief
+        import context_use
+    transcript = transcript_of(payload, "transcript_path")
+    if not os.path.exists(transcript):
+        return
+    project_id = brief.find_project(os.path.join(home, "published"), folders_of(payload))
+    output = context_use.context_warning(home, field(payload, "session_id"), transcript, project_id)
+    if output:
+        ticket.write_all(1, output)
 
 
 def read_payload() -> dict[str, object]:

@@ -29,7 +29,8 @@ _MAX_BYTES = 256 * 1024
 
 class ShownRecord:
     """
-    What one session was shown: `ids` of notes, `tokens` given in all, `prompts` that were looked at.
+    What one session was shown: `ids` of notes, `tokens` given in all, `prompts` that were looked at, whether
+    the person was warned of a full context.
 
     Of statements only hashes of their words are kept: what is forgotten stands in no such file.
     """
@@ -40,6 +41,7 @@ class ShownRecord:
             frozenset(words) for words in _list(record, "statements") if isinstance(words, list)
         ]
         self.tokens, self.prompts = _number(record, "tokens"), _number(record, "prompts")
+        self.is_warned = record.get("is_warned") is True
 
     def is_known(self, text: str) -> bool:
         """Return whether most words of a text stood in one statement that was shown."""
@@ -81,6 +83,7 @@ def save_record(staging: str, session_id: str, shown: ShownRecord) -> None:
         "statements": [sorted(words) for words in shown.statements[-MAX_STATEMENTS:]],
         "tokens": shown.tokens,
         "prompts": shown.prompts,
+        "is_warned": shown.is_warned,
     }
     is_new = not os.path.exists(path)
     ticket.write_whole(staging, path, json.dumps(record, separators=(",", ":")).encode(), durable=False)

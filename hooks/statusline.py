@@ -11,21 +11,21 @@ import sys
 import time
 
 TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import TypeGuard
 if TYPE_CHECKING or __package__:
-    from cortex.hooks import brief, choices, health, ticket
+    from cortex.hooks import brief, choices, context_use, health, ticket
     from cortex.hooks.home import home_in
 else:
     sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))  # -I leaves the script's folder out
     import brief
     import choices
+    import context_use
     import health
     import ticket
     from home import home_in
 
 PARTS = ("health", "memories", "capture", "context")
-
-# Compaction starts by itself at about 80 to 95 percent, in the middle of whatever is going on.
-WARN_PERCENT = 70
 
 _MAX_PAYLOAD_BYTES = 1024 * 1024
 
@@ -56,7 +56,9 @@ def line(home: str, payload: dict[str, object], now_seconds: float) -> str:
         "health": lambda: trouble(home, now_seconds),
         "memories": lambda: memories(home, project_id),
         "capture": lambda: capture_age(home, now_seconds),
-        "context": lambda: context(payload, chosen.number("statusline.warn_percent", WARN_PERCENT)),
+        "context": lambda: context(
+            payload, chosen.number("statusline.warn_percent", context_use.WARN_PERCENT)
+        ),
     }
     parts = [makers[name]() for name in chosen.words("statusline.show", PARTS) if name in makers]
     text = " · ".join(part for part in parts if part)
@@ -97,11 +99,19 @@ def capture_age(home: str, now_seconds: float) -> str:
 def context(payload: dict[str, object], warn_percent: int) -> str:
     """Return how full the session's context is, from `warn_percent` on with a warning."""
     window = payload.get("context_window")
-    used = window.get("used_percentage") if isinstance(window, dict) else None
-    if not isinstance(used, (int, float)) or isinstance(used, bool):
+    fields = window if isinstance(window, dict) else {}
+    used, size = fields.get("used_percentage"), fields.get("context_window_size")
+    if not _is_number(used) and _is_number(size) and size > 0:
+        tokens = context_use.tokens_of(fields.get("current_usage"))
+        used = 100 * tokens / size if tokens else None
+    if not _is_number(used):
         return ""
     percent = f"context {used:.0f} %"
     return f"{percent} full, /compact soon" if used >= warn_percent else percent
+
+
+def _is_number(value: object) -> TypeGuard[float]:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 if __name__ == "__main__":

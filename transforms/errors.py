@@ -177,6 +177,10 @@ class TablesDamaged(CortexError, code="CORTEX_E_TABLES", exit_code=21, retryable
         self.scope = scope
 
 
+class NotReady(NotFound, code="CORTEX_E_NOT_READY", retryable=True):
+    """The first run has not published this yet; nothing is missing or damaged."""
+
+
 class ModelRefused(CortexError, code="CORTEX_E_REFUSED", exit_code=22, category="api"):
     """A language model did not accept a request; the same one would fail again, and nothing was charged."""
 
@@ -267,11 +271,6 @@ class RoleMissing(CortexError, code="CORTEX_E321", exit_code=29, category="permi
 
 class InternalError(CortexError, code="CORTEX_E900", exit_code=28):
     """Something failed that Cortex did not foresee; its words are in the server's own log."""
-
-
-def install_extra(extra: str) -> str:
-    """Return the next step where an extra is missing: a line that works without uv and pipx."""
-    return f"In your clone of Cortex: make install EXTRAS={extra} (by uv or pipx: docs/install.md)"
 
 
 # -- What one record, session or project may raise without stopping the others.

@@ -43,6 +43,7 @@ from typing import (
 import click
 
 from cortex.hooks.prose.characters import escaped, visible
+from cortex.storage.ground.files import discard
 from cortex.storage.ground.place import store_home
 from cortex.transforms.errors import CortexError
 
@@ -60,6 +61,7 @@ BYTES_PHASE = "extract"
 ASKING_PHASE = "ask"
 PHASES = {
     BYTES_PHASE: "Reading transcripts",
+    "embed_memories": "Comparing facts",
     "embed": "Search by meaning",
     ASKING_PHASE: "A language model reads",
 }
@@ -70,7 +72,7 @@ LEAST_WRAPPED_CHARS = 12
 
 def print_json(value: object) -> None:
     """Print one JSON object on standard output; what cannot be seen is escaped, so nothing is lost."""
-    sys.stdout.write(escaped(json.dumps(value, ensure_ascii=False, indent=2, default=str)) + "\n")
+    _write(escaped(json.dumps(value, ensure_ascii=False, indent=2, default=str)) + "\n")
 
 
 def say(text: str = "") -> None:
@@ -80,7 +82,17 @@ def say(text: str = "") -> None:
 
 def write_text(text: str) -> None:
     """Print text as it is laid out, without what cannot be seen."""
-    sys.stdout.write(visible(text, keeps_lines=True))
+    _write(visible(text, keeps_lines=True))
+
+
+def _write(text: str) -> None:
+    """Write to standard output at once; once its reader (head, less) has seen enough, to nowhere."""
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # What the command does goes on: a set-up that reads old sessions is not cut off by `| head`.
+        discard(sys.stdout)
 
 
 def hint(text: str) -> None:
@@ -142,15 +154,15 @@ def amount_of(stage: str, done: int, total: int, per_second: float | None) -> st
 
     >>> amount_of("extract", 12_400_000, 25_245_106, 2_000_000)
     '12.4 MB of 25.2 MB, 2.0 MB/s'
-    >>> amount_of("embed", 128, 1_666, None)
-    '128 of 1,666 texts'
+    >>> amount_of("embed", 128_000, 512_000, None)
+    '25 %'
     """
     if stage == BYTES_PHASE:
         rate = f", {size_of(int(per_second))}/s" if per_second else ""
         return f"{size_of(done)} of {size_of(total)}{rate}"
     if stage == ASKING_PHASE:
         return f"{done:,} of {total:,} requests"
-    return f"{done:,} of {total:,} texts" + (f", {per_second:,.0f}/s" if per_second else "")
+    return f"{100 * done // max(1, total)} %"
 
 
 @dataclass(frozen=True)
@@ -444,16 +456,18 @@ def command(
     parent: click.Group | None = None,
     json: bool = True,
     takes_context: bool = True,
+    takes_dashes: bool = False,
 ) -> Callable[[Callable[..., Answers]], click.Command]:
     """
     Declare a command, below `parent` where that is a group such as `config`; `json` adds `--json`.
 
     With `short_help` it is listed in `cortex --help`. Without `takes_context` the function runs though the
-    settings cannot be read; see `current_context`.
+    settings cannot be read; see `current_context`. With `takes_dashes` an argument may begin with a dash.
     """
 
     def declare(function: Callable[..., Answers]) -> click.Command:
-        declared = click.command(name)(_printing(function, takes_context))
+        settings = {"ignore_unknown_options": takes_dashes}
+        declared = click.command(name, context_settings=settings)(_printing(function, takes_context))
         _complete(declared, json)
         if parent is not None:
             parent.add_command(declared)

@@ -8,7 +8,7 @@ SECTIONS = {
         "setup": ("cortex.cli.start.setup", "Set up Cortex and read your past sessions."),
         "demo": ("cortex.cli.start.setup", "Try Cortex on sample sessions; no real data is touched."),
         "install": ("cortex.cli.start.install", "Add the hooks to the client's settings."),
-        "uninstall": ("cortex.cli.start.install", "Remove hooks and status line from the client's settings."),
+        "uninstall": ("cortex.cli.start.install", "Take back what setup put in place; the memory stays."),
         "mcp": ("cortex.cli.start.setup", "Serve the memory to programs that speak MCP."),
         "statusline": ("cortex.cli.start.install", "Print a status line: memories, capture and context."),
         "schedule": ("cortex.cli.start.install", "Schedule the nightly run."),

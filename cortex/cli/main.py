@@ -3,7 +3,6 @@ The command line: commands by purpose, each imported when it is called, and how 
 """
 
 import importlib
-import io
 import json
 import os
 import sys
@@ -16,6 +15,18 @@ from cortex.cli.command_index import SECTIONS
 from cortex.hooks.prose.characters import escaped, visible
 from cortex.transforms.errors import CortexError, TablesDamaged, UsageError
 from cortex.transforms.version import __version__
+
+# What commands of this name in other memory tools are called here.
+CALLED_HERE = {
+    "extract": "run",
+    "generate": "brief",
+    "lifecycle": "nightly",
+    "save": "run --session ID",
+    "search": "recall",
+    "add": "remember",
+    "archive": "run",
+    "configure": "config",
+}
 
 # What a shell gives a program that Ctrl-C ended.
 STOPPED = 130
@@ -46,6 +57,7 @@ class CommandLine(click.Group):
             from difflib import get_close_matches
 
             near = get_close_matches(name, self.list_commands(ctx), n=2, cutoff=0.65)
+            near = [CALLED_HERE[name]] if name in CALLED_HERE else near
             meant = f" Did you mean {' or '.join(near)}?" if near else ""
             raise click.UsageError(f"There is no command '{name}'.{meant}", ctx)
         return super().resolve_command(ctx, args)
@@ -64,11 +76,11 @@ class CommandLine(click.Group):
         try:
             return self._call(words, *rest, **options)
         except click.ClickException as error:
-            if "--json" in words and isinstance(error, click.UsageError):
-                _print_error(UsageError(error.format_message(), f"See: {_help_of(error)}"))
-            message = io.StringIO()
-            error.show(message)
-            click.echo(visible(message.getvalue(), keeps_lines=True), err=True, nl=False)
+            words_of = error.format_message()
+            usage = UsageError(words_of[:1].lower() + words_of[1:], f"See: {_help_of(error)}")
+            if "--json" in words:
+                _print_error(usage)
+            click.echo(visible(f"cortex: {usage} [{usage.code}]", keeps_lines=True), err=True)
             sys.exit(error.exit_code)
         except click.Abort:
             click.echo("Stopped. What was finished is kept; the same command continues from there.", err=True)
@@ -102,8 +114,9 @@ def _print_error(error: CortexError) -> None:
     click.echo(escaped(json.dumps(error.as_dict(), ensure_ascii=False)))
 
 
-def _help_of(error: click.UsageError) -> str:
-    return f"{error.ctx.command_path if error.ctx else 'cortex'} --help"
+def _help_of(error: click.ClickException) -> str:
+    context = getattr(error, "ctx", None)
+    return f"{context.command_path if context else 'cortex'} --help"
 
 
 # -- The command `cortex`: what holds for all commands. Their index is cortex/cli/command_index.py.

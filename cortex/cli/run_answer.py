@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from contextlib import contextmanager
 from dataclasses import replace
@@ -13,10 +14,12 @@ from cortex.cli.answer import (
     Listing,
     context_from,
     hint,
+    prints_json,
     progress_bar,
     size_of,
 )
 from cortex.transforms.errors import CortexError, TablesDamaged
+from cortex.transforms.words.ages import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,16 +29,38 @@ if TYPE_CHECKING:
     from cortex.flows.run_report import RunReport
 
 QUARANTINED_SHOWN = 12
+AUDIT = "audit"
+# Between two looks whether the run that is waited for has ended.
+WAIT_SECONDS = 1.0
 
 
 @contextmanager
 def running(context: Context, engine: str | None = None) -> Iterator[tuple[str, ProgressBar]]:
     """Yield the engine (default: the setting's) and a progress callback, after a hint on Prefect's start."""
     engine = engine or context.settings.engine
+    if sys.stderr.isatty() and not prints_json():
+        _wait_for_other(context)
     if engine == "prefect":
         hint("Starting Prefect, unless a server is configured (about 10 s; without it: --engine plain) …")
     with progress_bar() as progress:
         yield engine, progress
+
+
+def _wait_for_other(context: Context) -> None:
+    """Wait until no other run writes to the store; a person sees how far that is, and Ctrl-C ends it."""
+    import time
+
+    from cortex.storage.elsewhere.store_lease import is_free
+    from cortex.storage.published.reports import read_progress
+
+    is_said = False
+    while not is_free(context.home):
+        if not is_said:
+            progress = read_progress(context.home)
+            where = f" ({progress.words})" if progress else ""
+            hint(f"Another run is at work{where}: this one begins when it is done. Ctrl-C stops waiting.")
+            is_said = True
+        time.sleep(WAIT_SECONDS)
 
 
 def report_answer(report: RunReport) -> Answer:
@@ -45,10 +70,14 @@ def report_answer(report: RunReport) -> Answer:
 
 def _lines(report: RunReport) -> Iterator[str | Listing]:
     yield Listing(
-        f"{report.flow} ({report.engine}): {report.transcripts} transcripts, "
+        f"{report.flow} ({report.engine}): {counted(report.transcripts, 'transcript')}, "
         f"{size_of(report.transcript_bytes)}, {report.seconds:.1f} s",
         ["stage", "rows in", "rows out", "seconds", "note"],
-        [[s.stage, f"{s.rows_in:,}", f"{s.rows_out:,}", f"{s.seconds:.2f}", s.note] for s in report.stages],
+        [
+            [s.stage, f"{s.rows_in:,}", f"{s.rows_out:,}", f"{s.seconds:.2f}", s.note]
+            for s in report.stages
+            if s.stage != AUDIT or s.rows_out  # without a violation the line says nothing
+        ],
         numbers={"rows in", "rows out", "seconds"},
     )
     held = ", ".join(f"{name} {count:,}" for name, count in report.rows.items())

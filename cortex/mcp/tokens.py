@@ -186,12 +186,14 @@ def token_scopes(claims: Mapping[str, Any]) -> list[str]:
     """
     Return the scopes that a token carries, as one text (RFC 8693) or as some providers list them.
 
-    >>> token_scopes({"scope": "memory:read admin"}), token_scopes({"scp": ["memory:read"]})
+    `admin:*` is another way to write `admin`.
+
+    >>> token_scopes({"scope": "memory:read admin:*"}), token_scopes({"scp": ["memory:read"]})
     (['memory:read', 'admin'], ['memory:read'])
     """
     given = claims.get("scope", claims.get("scp", ()))
     words = given.split() if isinstance(given, str) else given if isinstance(given, list) else ()
-    return [word for word in words if isinstance(word, str)]
+    return ["admin" if word == "admin:*" else word for word in words if isinstance(word, str)]
 
 
 def _client_of(claims: Mapping[str, Any]) -> str:

@@ -85,9 +85,10 @@ def embedder_in_force(settings: Settings) -> Embedder | None:
     """
     Return the embedding model to use, or None when there is none: keyword search goes on without.
 
-    With a key and its library that is the hosted one, whether it answers now or not.
+    With a key and its library that is the hosted one, whether it answers now or not; else the local one,
+    unless it is switched off.
     """
     if settings.voyage_api_key:
         with suppress(ModelUnavailable):  # `cortex doctor` says that the library is missing
             return HostedEmbedder(embedder_for(settings.voyage_api_key), settings.home)
-    return local_or_none()
+    return local_or_none() if settings.embeds_locally else None

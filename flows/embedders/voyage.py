@@ -3,7 +3,8 @@
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from cortex.transforms.errors import ModelUnavailable, install_extra
+from cortex.storage.ground.place import install_extra
+from cortex.transforms.errors import ModelUnavailable
 
 if TYPE_CHECKING:
     import numpy as np

@@ -31,6 +31,7 @@ from cortex.flows.reading.shards import answer_shard
 from cortex.flows.run.run import Run
 from cortex.storage.published.reports import reports_folder
 from cortex.transforms.errors import CortexError
+from cortex.transforms.words.ages import counted
 
 # -- Workers under Prefect: each shard is a task of the flow run, on threads, a Dask cluster or Ray.
 
@@ -304,7 +305,8 @@ def _publish_report(run: Run) -> None:
     create_table_artifact(
         table=rows,
         key=f"cortex-{run.report.flow}",
-        description=f"{run.report.transcripts} transcripts, {run.report.transcript_bytes:,} bytes; "
+        description=f"{counted(run.report.transcripts, 'transcript')}, "
+        f"{run.report.transcript_bytes:,} bytes; "
         f"{len(run.report.quarantined)} set aside. " + " ".join(run.report.notes),
     )
     grown = ", ".join(f"{count:,} {name}" for name, count in sorted(run.report.new_rows.items()))

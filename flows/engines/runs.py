@@ -41,6 +41,7 @@ from cortex.storage.machine.prefect_server import PrefectServer, server_set_up
 from cortex.storage.published.reports import (
     keep_report,
     last_report,
+    noted_progress,
     prefect_history,
     tables_as_left,
     unchanged_counts,
@@ -291,7 +292,7 @@ def opened(
     """
     settings, now = context.settings, context.now
     finish_swap(settings.home)
-    with lease(settings.home):
+    with lease(settings.home), noted_progress(settings.home, flow, progress) as progress:
         prepare()
         migrate(settings.home)
         store = Store(settings.home)

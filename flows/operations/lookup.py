@@ -79,10 +79,7 @@ def project_of(context: Context, store: Store, name: str | None) -> str:
     """
     if name is None:
         return store.projects.project_of(str(context.folder), context.now)
-    ids = _named(context, store, name)
-    if len(ids) > 1:
-        raise UsageError(f"{len(ids)} projects are called '{name}'.", f"Name one by id: {', '.join(ids)}.")
-    return ids[0]
+    return _named(context, store, name)[0]
 
 
 def projects_of(context: Context, store: Store, name: str | None) -> list[Project]:

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from cortex.flows.reading.shard_worker import cores
+from cortex.storage.ground.place import install_extra
 from cortex.storage.settings.settings import WorkerSettings
-from cortex.transforms.errors import RunnerMissing, UnknownValue, install_extra
+from cortex.transforms.errors import RunnerMissing, UnknownValue
 
 Runner = Literal["none", "threads", "dask", "ray"]
 NO_RUNNER: Runner = "none"

@@ -1,5 +1,6 @@
 """The stages that embed: vectors of memories, then of passages."""
 
+from collections.abc import Iterable
 from functools import partial
 from typing import Any
 
@@ -32,6 +33,11 @@ EMBEDDED_AT_ONCE = 2_048
 STEP_TEXTS = 128
 # A scope that lacks more vectors than this (2 s of work) is searchable by words before the model begins.
 FILLED_BEHIND = 256
+# Cut passages of all scopes that are kept while they are counted, about 30 MB; of more they are cut again.
+KEPT_ROWS = 50_000
+# The model sees 256 word pieces, about this many characters; a text of one word costs like LEAST_WEIGHT.
+SEEN_CHARS = 1_000
+LEAST_WEIGHT = 50
 # Rows that one filter names: a longer list makes its expression too deep.
 NAMED_AT_ONCE = 1_000
 
@@ -45,10 +51,18 @@ def embed_memories(run: Run) -> None:
     """
     with run.report.stage("embed") as row:
         _give_up_damaged(run)
-        for scope in run.readings.scopes():
+        due = [
+            scope
+            for scope in run.readings.scopes()
+            if not run.ledger.has_made("link", scope, run.fingerprints.linked(scope))
+        ]
+        amount = _Amount(run, "embed_memories")
+        for scope in due:
             with run.outcome.isolated(scope, "embed"):
-                if not run.ledger.has_made("link", scope, run.fingerprints.linked(scope)):
-                    _fill(run, scope, _texts_of(run, scope), row)
+                amount.expect(_texts_of(run, scope))
+        for scope in due:
+            with run.outcome.isolated(scope, "embed"):
+                _fill(run, scope, _texts_of(run, scope), row, amount)
 
 
 @stage(reads="turns events journal vectors passages", writes="vectors passages")
@@ -62,9 +76,10 @@ def embed(run: Run) -> None:
     with run.report.stage("embed") as row:
         _give_up_damaged(run)
         forgotten = run.store.journal.forgotten_turns()
+        cuttings, amount = _cut(run, forgotten)
         for scope in run.readings.scopes():
             with run.outcome.isolated(scope, "embed"):
-                row.rows_out += _embed(run, scope, forgotten, row)
+                row.rows_out += _embed(run, scope, forgotten, row, cuttings.pop(scope, None), amount)
         model = run.embedding.model or "no model: keyword search only"
         row.note = (
             f"{model} gave no answer; the next run asks again" if run.embedding.is_unanswered else model
@@ -80,12 +95,55 @@ def _give_up_damaged(run: Run) -> None:
         run.report.note(f"{error.problem} They were made again.")
 
 
-def _embed(run: Run, scope: str, forgotten: list[str], row: StageReport) -> int:
+class _Amount:
+    """How much of the texts of all scopes is embedded, for one progress bar with one total."""
+
+    def __init__(self, run: Run, step: str) -> None:
+        self._show, self._step = run.progress, step
+        self._expected: set[str] = set()
+        self._done = self._total = 0
+
+    def expect(self, texts: dict[str, str]) -> None:
+        """Count texts that lack a vector; those of two scopes that are the same count once."""
+        self._total += sum(_weight(text) for name, text in texts.items() if name not in self._expected)
+        self._expected |= texts.keys()
+
+    def add(self, texts: Iterable[str]) -> None:
+        """Count texts as embedded."""
+        self._done += sum(map(_weight, texts))
+        self._show(self._step, min(self._done, self._total), self._total)
+
+
+def _weight(text: str) -> int:
+    """Return about how long a text takes: by its characters, of which the model sees the first ones."""
+    return min(len(text), SEEN_CHARS) + LEAST_WEIGHT
+
+
+def _cut(run: Run, forgotten: list[str]) -> tuple[dict[str, Cutting], _Amount]:
+    """Return what is new of each scope as far as KEPT_ROWS hold it, and how much there is to embed in all."""
+    cuttings: dict[str, Cutting] = {}
+    amount, kept = _Amount(run, "embed"), 0
+    for scope in run.readings.scopes():
+        with run.outcome.isolated(scope, "embed"):
+            if run.ledger.has_made("embed", scope, run.fingerprints.indexed(scope, forgotten)):
+                continue
+            cutting = cut_since(run, scope, forgotten)
+            if run.embedding.asked is not None:
+                amount.expect(_texts_of(run, scope, _newest(run, scope, cutting)))
+            kept += cutting.rows.num_rows
+            if kept <= KEPT_ROWS:
+                cuttings[scope] = cutting
+    return cuttings, amount
+
+
+def _embed(
+    run: Run, scope: str, forgotten: list[str], row: StageReport, cutting: Cutting | None, amount: _Amount
+) -> int:
     """Embed and index what is new of a scope; return how many rows of its index changed."""
     inputs = run.fingerprints.indexed(scope, forgotten)
     if run.ledger.has_made("embed", scope, inputs):
         return 0
-    cutting = cut_since(run, scope, forgotten)
+    cutting = cutting or cut_since(run, scope, forgotten)
     audit = partial(passages_violations, cutting.rows, scope)
     if not run.outcome.passes(scope, cutting.rows.num_rows, audit):
         return 0
@@ -93,7 +151,7 @@ def _embed(run: Run, scope: str, forgotten: list[str], row: StageReport) -> int:
         texts = _texts_of(run, scope, _newest(run, scope, cutting))
         if len(texts) > FILLED_BEHIND and not run.embedding.is_unanswered:
             _write(run, scope, cutting, forgotten)
-        if not _fill(run, scope, texts, row):
+        if not _fill(run, scope, texts, row, amount):
             inputs = run.fingerprints.indexed(scope, forgotten, is_complete=False)
             if run.ledger.has_made("embed", scope, inputs):
                 return 0
@@ -102,10 +160,10 @@ def _embed(run: Run, scope: str, forgotten: list[str], row: StageReport) -> int:
     return changed
 
 
-def _fill(run: Run, scope: str, texts: dict[str, str], row: StageReport) -> bool:
+def _fill(run: Run, scope: str, texts: dict[str, str], row: StageReport, amount: _Amount) -> bool:
     """Commit the vectors of a scope's `texts`; return whether the model gave them."""
     try:
-        _embed_missing(run, texts, row)
+        _embed_missing(run, texts, row, amount)
     except ModelUnavailable:
         run.embedding.is_unanswered = True
         if _texts_of(run, scope):
@@ -191,7 +249,7 @@ def _texts(rows: pa.Table) -> dict[str, str]:
     return {name: text for name, text in texts.items() if text}
 
 
-def _embed_missing(run: Run, texts: dict[str, str], row: StageReport) -> None:
+def _embed_missing(run: Run, texts: dict[str, str], row: StageReport, amount: _Amount) -> None:
     """Commit the vectors of `texts`, for which the model has none. Raises ModelUnavailable."""
     embedder = run.embedding.asked
     if embedder is None:
@@ -207,7 +265,7 @@ def _embed_missing(run: Run, texts: dict[str, str], row: StageReport) -> None:
             for n, v in zip(names, vectors, strict=True)
         ]
         done += len(names)
-        run.progress("embed", done, len(missing))
+        amount.add(texts[name] for name in names)
         if len(rows) >= EMBEDDED_AT_ONCE or done == len(missing):
             with run.store.lake.change() as change:
                 change.append(VECTORS, embedder.model, VECTORS.of(rows))

@@ -15,6 +15,7 @@ from cortex.flows.stages.memories import (
 from cortex.flows.stages.publish import (
     database,
     drop_moved,
+    first_database,
     map_projects,
     render,
     surface,
@@ -69,7 +70,7 @@ PROJECTION = (*TABLES, *PUBLISH)
 
 # Briefs first: they need the vectors of memories alone. Those of passages, by far the most, fill up behind.
 KNOWN = (embed_memories, link, decay)
-FILLED_IN = (embed, compact, *STORE, wipe)
+FILLED_IN = (first_database, embed, compact, *STORE, wipe)
 
 INGEST = (erase, extract, write, team, compact, guard, *KNOWN, judge, consolidate, *BRIEFS, *FILLED_IN)
 NIGHTLY = (

@@ -157,6 +157,13 @@ def database(run: Run) -> None:
             publish_database(run, scopes, inputs)
 
 
+@stage(reads="turns events journal calls memories edges passages")
+def first_database(run: Run) -> None:
+    """Publish what `database` does where nothing is, for those who look while prose is embedded."""
+    if DATABASE not in run.ledger.notes.outputs:
+        database(run)
+
+
 @stage()
 def sweep_lake(run: Run) -> None:
     """Remove lake files that no longer count, now that no published view reads them."""

@@ -23,13 +23,13 @@ from threading import Timer
 from typing import TYPE_CHECKING, Any
 
 from cortex.flows.writers import Provider
+from cortex.storage.ground.place import install_extra
 from cortex.transforms.errors import (
     AnswerLost,
     ModelBusy,
     ModelClosed,
     ModelRefused,
     ModelUnavailable,
-    install_extra,
 )
 from cortex.transforms.writer.request import ModelRequest, Reply, used_tokens
 

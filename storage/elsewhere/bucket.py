@@ -12,8 +12,8 @@ from typing import Any, BinaryIO, Protocol, TypeVar
 
 from cortex.storage.elsewhere.commit_log import is_removable
 from cortex.storage.ground.files import PART_SUFFIX, sync_folder
-from cortex.storage.ground.place import check_uri
-from cortex.transforms.errors import StoreUnreachable, UsageError, install_extra
+from cortex.storage.ground.place import check_uri, install_extra
+from cortex.transforms.errors import StoreUnreachable, UsageError
 
 _Item = TypeVar("_Item")
 

@@ -6,6 +6,18 @@ from pathlib import Path
 
 from cortex.storage.ground.files import own_lock
 from cortex.storage.ground.place import is_copy
+from cortex.transforms.errors import StoreBusy
+
+
+def is_free(home: Path) -> bool:
+    """Return whether no run on this machine holds the lease now."""
+    if not (home / "runs").is_dir():
+        return True
+    try:
+        with own_lock(home):
+            return True
+    except StoreBusy:
+        return False
 
 
 @contextlib.contextmanager

@@ -10,6 +10,7 @@ import os
 from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
+from typing import TextIO
 
 from cortex.transforms.errors import StoreBusy, StoreNotWritable
 
@@ -129,6 +130,11 @@ def write_where_named(path: Path, content: bytes) -> None:
         write_atomically(path.resolve(), content)
 
 
+def discard(stream: TextIO) -> None:
+    """Let what a stream is given from now on go nowhere."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
 def is_empty_folder(folder: Path) -> bool:
     """Return whether `folder` holds nothing; a file holds something, what is not there nothing."""
     return not folder.exists() or (folder.is_dir() and not any(folder.iterdir()))
@@ -231,7 +237,7 @@ def own_lock(home: Path) -> Iterator[None]:
         except Timeout as error:
             raise StoreBusy(
                 "another run is writing to this store.",
-                "Wait for it to end (`cortex status` shows the last one), then try again.",
+                "`cortex status` shows how far it is; try again when it is done.",
             ) from error
     try:
         yield

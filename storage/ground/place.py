@@ -2,6 +2,7 @@
 
 import json
 import os
+import sys
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -136,3 +137,48 @@ def commit_elsewhere(home: Path, lake_files: Iterable[str], key_id: str | None, 
     if session is None:
         raise StoreBusy(f"{home} is a copy of a store elsewhere, whose lease is not held.", "Run it again.")
     session.push(lake_files, key_id, manifest)
+
+
+# -- How this program was installed, by where its Python is: what adds an extra to it, and what removes it.
+
+
+def install_extra(extra: str, prefix: str = sys.prefix) -> str:
+    """
+    Return the next step where an extra is missing, by how this program was installed.
+
+    >>> install_extra("s3", "/home/ada/.local/share/uv/tools/cortex-lake")
+    "In your clone of Cortex: uv tool install --constraints constraints.txt '.[s3]'"
+    >>> install_extra("s3", "/home/ada/.local/share/cortex-lake")
+    'In your clone of Cortex: make install EXTRAS=s3'
+    >>> install_extra("s3", "/home/ada/src/cortex/.venv")
+    "In your clone of Cortex: .venv/bin/python -m pip install -c constraints.txt '.[s3]'"
+    """
+    if "/uv/tools/" in prefix:
+        line = f"uv tool install --constraints constraints.txt '.[{extra}]'"
+    elif "/pipx/venvs/" in prefix:
+        line = f"pipx install --force --pip-args='-c constraints.txt' '.[{extra}]'"
+    elif prefix.endswith("/.venv"):
+        line = f".venv/bin/python -m pip install -c constraints.txt '.[{extra}]'"
+    else:
+        line = f"make install EXTRAS={extra}"
+    return f"In your clone of Cortex: {line}"
+
+
+# A part of the path of its Python, and what removes the program.
+INSTALLED_BY = (
+    ("/uv/tools/", "uv tool uninstall cortex-lake"),
+    ("/pipx/venvs/", "pipx uninstall cortex-lake"),
+    ("/share/cortex-lake", "rm -r ~/.local/share/cortex-lake ~/.local/bin/cortex"),
+)
+
+
+def removal_of_program(prefix: str = sys.prefix) -> str:
+    """
+    Return the command that removes this program, by how it was installed.
+
+    >>> removal_of_program("/home/ada/.local/share/uv/tools/cortex-lake")
+    'uv tool uninstall cortex-lake'
+    >>> removal_of_program("/home/ada/src/cortex/.venv")
+    'rm -r /home/ada/src/cortex/.venv'
+    """
+    return next((removal for part, removal in INSTALLED_BY if part in prefix), f"rm -r {prefix}")

@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from cortex.storage.ground.files import replacing, writing_to
+from cortex.storage.ground.place import install_extra
 from cortex.storage.settings.settings import load_settings
-from cortex.transforms.errors import FileDamaged, KeyUnavailable, NotFound, UsageError, install_extra
+from cortex.transforms.errors import FileDamaged, KeyUnavailable, NotFound, UsageError
 
 # Ends the names of sealed files, so that a name says what a file has to be, whatever its bytes say.
 ENCRYPTED = ".aes"

@@ -46,6 +46,18 @@ def install_plugin(client: Path) -> str | None:
     )
 
 
+def remove_plugin(client: Path) -> str | None:
+    """Let the client remove the plugin and its marketplace; return why not, None if it did."""
+    return _call(client, "plugin", "uninstall", f"{PLUGIN}@{PLUGIN}") or _call(
+        client, "plugin", "marketplace", "remove", PLUGIN
+    )
+
+
+def remove_tools(client: Path) -> str | None:
+    """Let the client's user no longer start the memory's tools; return why it still does, None if not."""
+    return _call(client, "mcp", "remove", "--scope", "user", SERVER)
+
+
 def has_tools() -> bool:
     """Return whether the client's user starts the memory's tools in addition to the plugin."""
     folder = os.environ.get("CLAUDE_CONFIG_DIR")

@@ -313,11 +313,11 @@ class ProjectRegister:
 
     def named(self, name: str) -> list[str]:
         """
-        Return the ids of the projects that `name` means: an id or the beginning of one, a name, a path.
+        Return the id of the project that `name` means: an id or the beginning of one, a name, a path.
 
-        Several projects may share a name (clones of different origin); all of them are meant. A label names
-        one of them; a transcript folder's name counts as a path. Raises UnknownProject with the known names,
-        UsageError for the beginning of several ids.
+        A transcript folder's name counts as a path. Several projects may share a name (clones of different
+        origin): a label names one of them. Raises UnknownProject with the known names, UsageError for a name
+        or the beginning of an id that several have.
         """
         if not name.strip():
             raise UsageError("the project's name is empty.", "Give a name that `cortex status` lists.")
@@ -330,13 +330,10 @@ class ProjectRegister:
             matches = [known] if known else []
         if not matches:
             matches = [p.project_id for p in self.all() if p.project_id.startswith(wanted)]
-            if len(matches) > 1:
-                raise UsageError(
-                    f"{len(matches)} projects have ids that begin with '{wanted}'.",
-                    f"Name one: {', '.join(matches)}.",
-                )
         if not matches:
             raise UnknownProject(name, set(self.labels().values()))
+        if len(matches) > 1:
+            raise ambiguous(name, {each: self.labels()[each] for each in matches})
         return matches
 
     def merged_named(self, name: str) -> list[str]:
@@ -399,6 +396,14 @@ def first_commit(place: str) -> str:
     """Return the first commit of the repository at `place`; empty if there is none."""
     commits = _git(place, "rev-list", "--max-parents=0", "HEAD") if Path(place).is_dir() else ""
     return min(commits.split(), default="")
+
+
+def ambiguous(name: str, labels: Mapping[str, str]) -> UsageError:
+    """Return the error that `name` means several projects, which `labels` tell apart by id."""
+    listed = ", ".join(f"{label} [{project_id}]" for project_id, label in sorted(labels.items()))
+    return UsageError(
+        f"'{name}' means {len(labels)} projects: {listed}.", "Name one of them, by its id where names agree."
+    )
 
 
 def _names_of(project: Project) -> set[str]:

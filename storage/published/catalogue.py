@@ -24,11 +24,12 @@ from cortex.storage.lake.manifest import (
     read_manifest,
 )
 from cortex.storage.lake.noted_projects import KnownProject
+from cortex.storage.published.reports import read_progress
 from cortex.storage.settings.settings import Settings
 from cortex.storage.staging.staging import Staging
-from cortex.storage.tables.search_file import published_brief
+from cortex.storage.tables.search_file import DATABASE, published_brief
 from cortex.transforms.brief import ARCHIVE_NAME, EXPLANATION_NAME
-from cortex.transforms.errors import NotFound, TablesDamaged
+from cortex.transforms.errors import NotFound, NotReady, TablesDamaged
 from cortex.transforms.identity import content_id
 from cortex.transforms.policy import Policy
 from cortex.transforms.vocabulary import GLOBAL_SCOPE, Row
@@ -100,6 +101,29 @@ class Catalogue:
     def is_filled(self) -> bool:
         """Whether anything was ever committed to the store."""
         return (self._home / _MANIFEST).is_file()
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether a run has published the snapshots; the first one does so with the first briefs."""
+        return self.is_filled and DATABASE in self.manifest.notes.outputs
+
+    def _not_ready(self) -> NotFound:
+        """Return the error of a store without snapshots yet: where its first run is, or how to start it."""
+        progress = read_progress(self._home)
+        if progress is not None and progress.is_at_work:
+            return NotReady(
+                f"not ready yet: the first run is at work ({progress.words}).",
+                "This answers as soon as the first briefs are there. `cortex status` shows how far it is.",
+            )
+        if progress is not None:
+            return NotReady(
+                f"not ready yet: the first run was stopped ({progress.words}).", "Continue: cortex run"
+            )
+        if self.is_filled:
+            return NotReady("not ready yet: the first run did not come to its end.", "Continue: cortex run")
+        if self.waiting():
+            return NotReady("transcripts are waiting, and none has been read yet.", "Read them: cortex run")
+        return NotFound("nothing has been remembered yet.", "Begin with: cortex backfill")
 
     @cached_property
     def manifest(self) -> Manifest:
@@ -196,8 +220,8 @@ class Catalogue:
         path = self._root / f"{name}.parquet"
         if path.is_file():
             return path
-        if not self.is_filled:
-            raise NotFound("nothing has been remembered yet.", "Begin with: cortex backfill")
+        if not self.is_ready:
+            raise self._not_ready()
         raise TablesDamaged(f"The published file {path} is gone.")
 
     @cached_property

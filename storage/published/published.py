@@ -11,7 +11,7 @@ from collections.abc import (
     Mapping,
     Sequence,
 )
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -129,16 +129,18 @@ class SnapshotFile:
         self._table = table
         self.fingerprints: dict[str, str] = {}
         self._places: dict[str, list[tuple[int, int, int]]] = {}
+        file = None
         try:
-            self._file = pq.ParquetFile(path)
-            known = json.loads((self._file.schema_arrow.metadata or {}).get(FINGERPRINTS, b"{}"))
-            for group in range(self._file.num_row_groups if known else 0):
-                for scope, begin, count in _runs_in(self._file.read_row_group(group, columns=["project_id"])):
+            file = pq.ParquetFile(path)
+            known = json.loads((file.schema_arrow.metadata or {}).get(FINGERPRINTS, b"{}"))
+            for group in range(file.num_row_groups if known else 0):
+                for scope, begin, count in _runs_in(file.read_row_group(group, columns=["project_id"])):
                     self._places.setdefault(scope, []).append((group, begin, count))
             self.fingerprints = known
         except _UNREADABLE:
             self._places = {}
-        self._group = lru_cache(maxsize=2)(self._read_group)
+        # Without a reference to itself: the file is closed as soon as nobody reads it.
+        self._group = lru_cache(maxsize=2)(partial(_read_group, file, table))
 
     def rows_of(self, scope: str) -> pa.Table | None:
         """Return the rows of a scope; None if they cannot be read."""
@@ -148,8 +150,10 @@ class SnapshotFile:
             return None
         return pa.concat_tables([self._table.empty(), *pieces])
 
-    def _read_group(self, number: int) -> pa.Table:
-        return self._file.read_row_group(number).replace_schema_metadata().cast(self._table.arrow)
+
+def _read_group(file: Any, table: Table, number: int) -> pa.Table:
+    rows: pa.Table = file.read_row_group(number)
+    return rows.replace_schema_metadata().cast(table.arrow)
 
 
 def _runs_in(rows: pa.Table) -> Iterator[tuple[str, int, int]]:

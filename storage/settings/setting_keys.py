@@ -103,6 +103,8 @@ class Key:
         if self.form:
             return FORMS[self.form][1]
         if isinstance(self.default, tuple):
+            if self.unit == "projects":
+                return 'a list of project names or folders: ["kelp", "/home/ada/reef"]'
             return f"any of {', '.join(self.words)}" if self.words else 'a list of paths: ["/one", "/two"]'
         if isinstance(self.default, bool):
             return "true or false"
@@ -219,6 +221,13 @@ KEYS = (
         is_secret=True,
     ),
     Key(
+        "embed.local",
+        True,
+        "yes or no",
+        "embed with the local model; without it, and without a key, search goes by words alone",
+        acts=NEXT_RUN,
+    ),
+    Key(
         "models.writer",
         "none",
         "provider",
@@ -328,8 +337,9 @@ KEYS = (
     Key(
         "share.projects",
         (),
-        "folders",
-        "folders of the projects of which `cortex push` shares memories and `cortex pull` reads your team's",
+        "projects",
+        "projects, by name or folder, of which `cortex push` shares memories and `cortex pull` reads your "
+        "team's",
     ),
     Key(
         "share.key_file",
@@ -434,12 +444,41 @@ BY_NAME = {key.name: key for key in KEYS}
 
 
 def key_of(name: str, where: str = "") -> Key:
-    """Return the setting called `name`. Raises UsageError with the nearest one, naming `where`."""
+    """Return the setting called `name`. Raises UsageError with what is meant instead, naming `where`."""
     if name in BY_NAME:
         return BY_NAME[name]
-    near = get_close_matches(name, BY_NAME, n=1, cutoff=0.5)
-    guess = f"Did you mean {near[0]}? " if near else ""
-    raise UsageError(
-        f"{f'{where}: ' if where else ''}there is no setting '{name}'.",
-        f"{guess}The settings are: {', '.join(BY_NAME)}.",
-    )
+    raise UsageError(f"{f'{where}: ' if where else ''}there is no setting '{name}'.", _instead_of(name))
+
+
+# What settings of this name in other memory tools are called here.
+ELSEWHERE = {
+    "archive.autoOnCompact": "Sessions are captured at every compaction; to leave out folders: "
+    "capture.excluded_projects.",
+    "archive.projectScope": "Recall looks in this folder's project; other projects: `cortex recall "
+    "--all-projects`, mcp.projects.",
+    "archive.minContentLength": "Did you mean capture.min_chars?",
+    "monitor.tokenThreshold": "Did you mean statusline.warn_percent?",
+    "statusline.enabled": "Use: cortex statusline install, cortex statusline uninstall.",
+    "statusline.showContext": "Did you mean statusline.show?",
+}
+ALL_SETTINGS = "All settings: cortex config"
+
+
+def _instead_of(name: str) -> str:
+    """Return the next step for a name that no setting has: the one that is meant, or the policy's table."""
+    import csv
+    from importlib.resources import files
+
+    if name in ELSEWHERE:
+        return f"{ELSEWHERE[name]} {ALL_SETTINGS}"
+    word = name.rpartition(".")[2]
+    text = (files("cortex.data") / "reference" / "thresholds.csv").read_text(encoding="utf-8")
+    rows = {row["name"]: row["value"] for row in csv.DictReader(text.splitlines())}
+    if word in rows:
+        return (
+            f"{word} is a threshold of the policy ({rows[word]}): put the row with your value into "
+            "CORTEX_HOME/policy/thresholds.csv; see docs/policy.md."
+        )
+    if near := get_close_matches(name, BY_NAME, n=1, cutoff=0.5):
+        return f"Did you mean {near[0]}? {ALL_SETTINGS}"
+    return f"{ALL_SETTINGS}. Half-lives, weights and limits are tables of the policy: docs/policy.md"

@@ -132,10 +132,10 @@ class Settings:
     """
     What a run needs to know from outside.
 
-    `home` is the store's folder; `voyage_api_key` turns on hosted embedding; `excluded_projects` are
-    working directories that are never stored; a transcript with fewer than `min_chars` characters waits until
-    it has more; `brief_tokens` is the brief's budget (1 to 3,000 tokens; 0: as the policy has it);
-    `brief_surface` is where it stands, `hook` or a file of the project
+    `home` is the store's folder; `voyage_api_key` turns on hosted embedding, `embeds_locally` the local
+    model; `excluded_projects` are working directories that are never stored; a transcript with fewer than
+    `min_chars` characters waits until it has more; `brief_tokens` is the brief's budget (1 to 3,000 tokens;
+    0: as the policy has it); `brief_surface` is where it stands, `hook` or a file of the project
     (cortex.transforms.documents.marker_block.file_of);
     `retention_days` is how long what was said is kept, 0 for ever, `retention_types` the same for memories
     of a type, as texts "type=days"; `redacts_personal_data` takes e-mail
@@ -148,6 +148,7 @@ class Settings:
 
     home: Path
     voyage_api_key: str | None = _setting("embed.voyage_api_key", _none_if_empty)
+    embeds_locally: bool = _setting("embed.local")
     excluded_projects: tuple[str, ...] = _setting("capture.excluded_projects")
     min_chars: int = _setting("capture.min_chars")
     brief_tokens: int = _setting("brief.tokens")

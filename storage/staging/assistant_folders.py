@@ -58,9 +58,13 @@ def find_transcripts(path: Path) -> list[Path]:
         )
     if not os.access(path, os.R_OK | os.X_OK):
         raise UsageError(f"folder '{path}' may not be read.", "Give yourself the right to read it.")
+    # A project's folder may be a link to another disk; what it leads to is looked through, but no link in it.
+    linked = [each for each in path.iterdir() if each.is_symlink() and each.is_dir()]
+    linked = [each for each in linked if not each.resolve().is_relative_to(path.resolve())]
     return sorted(
         Path(folder, name)
-        for folder, _, names in os.walk(path)
+        for top in (path, *linked)
+        for folder, _, names in os.walk(top)
         for name in names
         if (name.endswith(".jsonl") and name not in NOT_TRANSCRIPTS)
         or _is_others(f"{Path(folder).name}/{name}")

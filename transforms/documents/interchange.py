@@ -64,6 +64,7 @@ class Imported:
     trust: str = "external"
     created_at: str | None = None
     project: str | None = None  # the id or name that an export of ours names
+    memory_id: str = ""  # the id in the store that an export of ours is of
 
 
 @dataclass(frozen=True)
@@ -184,6 +185,7 @@ def _own(row: Row) -> Imported | None:
         files=_strings(row.get("files")),
         created_at=_instant(row.get("created_at")),
         project=project if isinstance(project, str) else None,
+        memory_id=str(row.get("memory_id") or ""),
     )
 
 

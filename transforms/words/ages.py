@@ -9,6 +9,9 @@ from cortex.transforms.vocabulary import (
     Row,
 )
 
+# Ages that stand by themselves.
+_NO_AGES = ("just now", "age unknown")
+
 
 def age_of(then: datetime | None, at: datetime) -> str:
     """
@@ -16,6 +19,8 @@ def age_of(then: datetime | None, at: datetime) -> str:
 
     >>> age_of(datetime(2026, 9, 1, tzinfo=UTC), datetime(2026, 9, 15, tzinfo=UTC))
     '14 days'
+    >>> age_of(datetime(2026, 9, 1, 9, 0, tzinfo=UTC), datetime(2026, 9, 1, 9, 29, tzinfo=UTC))
+    '29 min'
     """
     if then is None:
         return "age unknown"
@@ -26,8 +31,21 @@ def age_of(then: datetime | None, at: datetime) -> str:
         return f"{days // 30} months"
     if days >= 1:
         return counted(days, "day")
-    hours = int((at - then).total_seconds() // 3600)
-    return counted(hours, "hour") if hours >= 1 else "just now"
+    minutes = int((at - then).total_seconds() // 60)
+    if minutes >= 60:
+        return counted(minutes // 60, "hour")
+    return f"{minutes} min" if minutes >= 1 else "just now"
+
+
+def old_age(then: datetime | None, at: datetime) -> str:
+    """
+    Return how old something is.
+
+    >>> old_age(datetime(2026, 9, 1, tzinfo=UTC), datetime(2026, 9, 15, tzinfo=UTC))
+    '14 days old'
+    """
+    age = age_of(then, at)
+    return age if age in _NO_AGES else f"{age} old"
 
 
 def ago(then: datetime | None, at: datetime) -> str:
@@ -38,7 +56,7 @@ def ago(then: datetime | None, at: datetime) -> str:
     '14 days ago'
     """
     age = age_of(then, at)
-    return age if age in ("just now", "age unknown") else f"{age} ago"
+    return age if age in _NO_AGES else f"{age} ago"
 
 
 def counted(count: int, noun: str) -> str:

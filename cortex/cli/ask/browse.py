@@ -22,7 +22,7 @@ from cortex.cli.answer import (
 from cortex.transforms.errors import UsageError
 from cortex.transforms.vocabulary import GLOBAL_SCOPE
 from cortex.transforms.words.ages import (
-    age_of,
+    ago,
     author_of_layer,
     counted,
     speaker_of,
@@ -170,9 +170,7 @@ def _memory_lines(shown: Details, now: datetime) -> Iterator[str]:
     yield _field("type", row["memory_type"] + (", pinned" if row["is_pinned"] else ""))
     yield _field("status", _status(row["status"], row["superseded_by"] or row["merged_into"]))
     yield _field("confidence", f"{row['confidence']:.2f}, said by {speaker_of(row)}")
-    yield _field(
-        "first said", f"{row['created_at']:%Y-%m-%d %H:%M} UTC, {age_of(row['created_at'], now)} ago"
-    )
+    yield _field("first said", f"{row['created_at']:%Y-%m-%d %H:%M} UTC, {ago(row['created_at'], now)}")
     if row["updated_at"] != row["created_at"]:
         yield _field("last said", f"{row['updated_at']:%Y-%m-%d %H:%M} UTC")
     if row["access_count"]:
@@ -192,8 +190,10 @@ def _memory_lines(shown: Details, now: datetime) -> Iterator[str]:
 
 
 def _session_lines(shown: Details, now: datetime) -> Iterator[str]:
+    from cortex.flows.operations.ask.listing import NO_PROMPT
+
     row = shown.row
-    yield row["goal"] or row["first_prompt"] or "(no prompt)"
+    yield row["goal"] or row["first_prompt"] or NO_PROMPT
     yield ""
     yield _field("session", row["session_id"])
     yield _field("project", shown.labels.get(row["project_id"], row["project_id"]))
@@ -214,7 +214,7 @@ def _session_lines(shown: Details, now: datetime) -> Iterator[str]:
 
 
 def _instant(at: datetime, now: datetime) -> str:
-    return f"{at:%Y-%m-%d %H:%M} UTC, {age_of(at, now)} ago"
+    return f"{at:%Y-%m-%d %H:%M} UTC, {ago(at, now)}"
 
 
 def _field(label: str, text: str) -> str:
@@ -336,7 +336,9 @@ def _timeline_table(listed: Listed) -> Listing:
 
 
 def _summary(row: Row) -> str:
-    text = row["outcome"] or row["goal"] or row["first_prompt"] or "(no prompt)"
+    from cortex.flows.operations.ask.listing import NO_PROMPT
+
+    text = row["outcome"] or row["goal"] or row["first_prompt"] or NO_PROMPT
     return f"{text.rstrip('.')}. Open: {row['still_open']}" if row["still_open"] else text
 
 
@@ -371,10 +373,12 @@ def _today_lines(listed: Listed, now: datetime) -> Iterator[str]:
 def _today_session_lines(row: Row, listed: Listed, now: datetime) -> Iterator[str]:
     label = listed.labels.get(row["project_id"], row["project_id"])
     branch = f", on {row['git_branch']}" if row["git_branch"] else ""
-    when = f"{age_of(row['ended_at'], now)} ago" if row["ended_at"] else "at an unknown time"
+    when = ago(row["ended_at"], now) if row["ended_at"] else "at an unknown time"
     yield f"{label}: session {row['session_id'][:8]}, {when}{branch}"
     if row["goal"] or not row["outcome"]:
-        yield f"  asked  {row['goal'] or row['first_prompt'] or '(no prompt)'}"
+        from cortex.flows.operations.ask.listing import NO_PROMPT
+
+        yield f"  asked  {row['goal'] or row['first_prompt'] or NO_PROMPT}"
     for label, name in (("done", "outcome"), ("open", "still_open")):
         for at, part in enumerate(row[name].split("; ") if row[name] else ()):
             yield f"  {'' if at else label:<5}  {part}"

@@ -19,7 +19,7 @@ from cortex.cli.answer import (
     size_of,
     sparkline,
 )
-from cortex.transforms.errors import install_extra
+from cortex.storage.ground.place import install_extra
 from cortex.transforms.words.ages import counted
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from cortex.flows.operations.care.report import ProjectStats
     from cortex.flows.operations.care.status import ProjectCounts, Status, WritingProgress
     from cortex.storage.model_failure import ModelFailure
+    from cortex.storage.published.reports import RunProgress
     from cortex.transforms.schemas import Row
 
 
@@ -57,7 +58,8 @@ def _lines(state: Status) -> Iterator[str | Listing]:
             "Undo the change, or accept it: cortex run --accept-loss"
         )
     if run := state.last_run:
-        yield f"Last run: {run['flow']} at {run['started_at']}, {run['seconds']} s."
+        began_at = datetime.fromisoformat(str(run["started_at"])).astimezone(UTC)
+        yield f"Last run: {run['flow']}, {began_at:%Y-%m-%d %H:%M} UTC, took {run['seconds']:.0f} s."
     if failure := state.embedding_failure:
         failed_at = f"{failure.failed_at:%Y-%m-%d %H:%M} UTC"
         yield f"{failure.model} has not answered since {failed_at}: {failure.reason}"
@@ -74,16 +76,30 @@ def _lines(state: Status) -> Iterator[str | Listing]:
         started_at = f"{background.started_at:%Y-%m-%d %H:%M} UTC"
         yield f"Last background run: {background.outcome}, started {started_at}; log {background.log}"
     yield from (f"Erased by age: {rules}" for rules in state.retention)
+    if state.progress:
+        yield from _progress_lines(state.progress, state.is_ready)
     if not state.projects:
-        if state.waiting:
+        if not state.progress and state.waiting:
             yield "Transcripts are waiting, and none has been read yet: cortex run"
-        else:
+        elif not state.progress:
             yield "Nothing has been remembered yet. Start with: cortex backfill"
         return
     columns = ["project", "memories", "faded", "sessions", "last worked on"]
     rows = [_row(project) for project in state.projects]
     totals = ["", *(str(sum(int(row[at]) for row in rows)) for at in (1, 2, 3)), ""]
     yield Listing("Projects", columns, rows, numbers=set(columns[1:4]), totals=totals)
+
+
+def _progress_lines(progress: RunProgress, is_ready: bool) -> Iterator[str]:
+    """Yield how far the run at work is, or where one was stopped, and what answers meanwhile."""
+    if not progress.is_at_work:
+        yield f"The last run ({progress.flow}) was stopped: {progress.words}. Continue: cortex run"
+        return
+    yield f"At work: {progress.flow}, {progress.words}."
+    if is_ready:
+        yield "brief, recall, list and today answer already; recall finds by words what has no vector yet."
+    else:
+        yield "brief, list and today answer when the transcripts are read."
 
 
 def _writing(writing: WritingProgress) -> str:
@@ -115,6 +131,10 @@ def _as_dict(state: Status) -> dict[str, object]:
         "embedding": _failure_as_dict(state.embedding_failure),
         "writer": _failure_as_dict(state.writer_failure),
         "writing": asdict(state.writing),
+        "progress": {**asdict(state.progress), "seconds_left": round(state.progress.seconds_left)}
+        if state.progress
+        else None,
+        "is_ready": state.is_ready,
         "retention": state.retention,
     }
 
@@ -146,6 +166,11 @@ SUMMED: dict[str, tuple[str, ...]] = {
     "again": ("duplicate_decisions", "re_proposals"),
 }
 
+COLUMNS_OF_PROJECTS = "fixes: your corrections; chose: decisions; again: made or rejected before."
+COLUMNS_OF_SESSIONS = (
+    "to edit: minutes until the first change of a file; reread: files read again; fixes: your corrections; "
+    "chose: decisions; twice: decisions made before; again: proposals of what was rejected before."
+)
 TREND_SESSIONS = 8
 TREND = "Trend: corrections by prompt,"
 
@@ -178,9 +203,10 @@ def stats(context: Context, project: str | None) -> Answer:
     ]
     if len(figures) == 1:
         trend = f"{TREND} the last {TREND_SESSIONS} sessions: {_trend(figures[0])}"
-        return Answer({"projects": data}, [_sessions(figures[0])], [trend])
+        return Answer({"projects": data}, [_sessions(figures[0])], [trend, COLUMNS_OF_SESSIONS])
     hints = [
         f"{TREND} the last {TREND_SESSIONS} sessions.",
+        COLUMNS_OF_PROJECTS,
         "One project by session: cortex stats --project NAME",
     ]
     return Answer({"projects": data}, [_projects(figures)], hints)

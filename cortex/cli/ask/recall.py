@@ -17,7 +17,7 @@ from cortex.cli.answer import (
 )
 from cortex.hooks.prose.plain import on_one_line
 from cortex.transforms.errors import UsageError
-from cortex.transforms.words.ages import age_of
+from cortex.transforms.words.ages import old_age
 from cortex.transforms.words.sentences import excerpt, first_sentences
 
 if TYPE_CHECKING:
@@ -167,7 +167,7 @@ def _match_lines(rank: int, match: RecallResult, project: str | None, now: datet
         yield f"    In place of: {excerpt(old.text, 200)}  [{old.memory_id[:12]}]"
     yield (
         f"    {match.memory_type or 'said'}, {project or match.project_id}, "
-        f"{age_of(match.created_at, now)} old{confidence}, {match.speaker}  [{match.id[:12]}]"
+        f"{old_age(match.created_at, now)}{confidence}, {match.speaker}  [{match.id[:12]}]"
     )
     if match.evidence:
         first = match.evidence[0]
@@ -237,7 +237,8 @@ def _nothing(context: Context, project: str | None, archive: bool, *, is_known: 
         why = "" if archive else f": {listing.why_nothing(context, ids[0])}"
         return f"No {what} for {project or 'this folder'}{why}."
     known = ", ".join(sorted(register.labels().values()))
-    rest = f"Known projects: {known}." if known else "Read your sessions with: cortex backfill"
+    others = f"Known projects: {known}. Read one: cortex brief --project NAME"
+    rest = others if known else "Read your sessions with: cortex backfill"
     return f"No {what} for {project or 'this folder'}: no session of it has been read yet. {rest}"
 
 

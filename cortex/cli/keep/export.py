@@ -16,6 +16,7 @@ from cortex.cli.answer import (
     size_of,
     write_text,
 )
+from cortex.transforms.words.ages import counted
 
 if TYPE_CHECKING:
     from cortex.flows.context import Context
@@ -64,7 +65,7 @@ def export(
     keeps_all = "Markdown keeps text, type and project of active memories. To keep everything: --format json"
     return Answer(
         {"file": str(path), "memories": exported.memories},
-        [f"{exported.memories} memories written to {path}."],
+        [f"{counted(exported.memories, 'memory')} written to {path}."],
         [keeps_all] if form == "markdown" else [],
         warnings,
     )
@@ -153,6 +154,8 @@ def decrypt(context: Context) -> Answer:
     """Turn encryption off: write every file of the lake unencrypted."""
     from cortex.flows.operations.care import config
 
+    if context.open_store().lake.key_id is None:
+        return Answer({"encrypted": False, "files": 0}, ["The store is not encrypted: nothing to do."])
     files = config.decrypt(context)
     line = f"Decrypted: {files} lake files. The key is still there: earlier backups need it."
     return Answer({"encrypted": False, "files": files}, [line])

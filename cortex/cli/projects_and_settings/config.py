@@ -39,7 +39,7 @@ def get(key: str, project: str | None) -> Answer:
     return Answer(_as_dict(setting), [_value(setting)])
 
 
-@command("set", parent=config, takes_context=False)
+@command("set", parent=config, takes_context=False, takes_dashes=True)
 @click.argument("key")
 @click.argument("value", nargs=-1, required=True)
 @NAMED_PROJECT

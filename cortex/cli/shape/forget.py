@@ -66,7 +66,7 @@ def _announcement(plan: ForgetPlan) -> Answer:
     assert plan.memory is not None
     lines = [f"This will be erased: {plan.memory_id[:12]}  {excerpt(plan.memory['text'])}"]
     lines += [f"  and its words in: {row['memory_id'][:12]}  {excerpt(row['text'])}" for row in plan.others]
-    return Answer({}, lines)
+    return Answer({}, [*lines, "There is no way back but a backup: cortex restore FILE"])
 
 
 def _answer(forgotten: Forgotten) -> Answer:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cortex.cli.answer import PROJECT_OPTION, Answer, command
+from cortex.cli.answer import PROJECT_OPTION, Answer, can_ask, command, say
 from cortex.transforms.errors import UsageError
 from cortex.transforms.words.sentences import excerpt
 
@@ -54,7 +54,8 @@ def remember(
         "searchable": memory.applied.is_in_effect,
         "outcome": memory.outcome,
     }
-    return Answer(data, [_sentence(memory)], warnings=memory.applied.warnings)
+    hints = ["A secret in it was replaced by a mark and is not kept."] if memory.redacted else []
+    return Answer(data, [_sentence(memory)], hints, memory.applied.warnings)
 
 
 def _sentence(memory: Remembered) -> str:
@@ -167,7 +168,8 @@ def pin(context: Context, memory: str, off: bool) -> Answer:
     data = {"id": change.memory_id, "pinned": not off, "applied": change.applied.is_in_effect}
     state = "fades again as others do" if off else "neither fades nor is merged"
     line = f"{change.memory_id[:12]} {state}: {excerpt(change.text, SHOWN_CHARS)}"
-    return Answer(data, [line], warnings=change.applied.warnings)
+    hints = [] if off else [f"Undo: cortex pin --off {change.memory_id[:12]}"]
+    return Answer(data, [line], hints, change.applied.warnings)
 
 
 @command("confirm", "Confirm that a memory still holds.", place=50)
@@ -205,6 +207,10 @@ def supersede(context: Context, old: str, new: str | None, undo: bool) -> Answer
         data = {"id": change.memory_id, "superseded_by": None, "applied": change.applied.is_in_effect}
         line = f"Shown again: {change.memory_id[:12]} {excerpt(change.text, SHOWN_CHARS)}"
         return Answer(data, [line], warnings=change.applied.warnings)
+    if can_ask() and (unrelated := edit.unrelated(context, old, new)):
+        say(f"Old: {excerpt(unrelated[0], SHOWN_CHARS)}\nNew: {excerpt(unrelated[1], SHOWN_CHARS)}")
+        if not click.confirm("The two have no word in common. Replace the old one all the same?"):
+            return Answer({"id": old, "superseded_by": None}, ["Nothing was changed."])
     replacement = edit.supersede(context, old, new)
     return Answer(
         {
@@ -216,5 +222,6 @@ def supersede(context: Context, old: str, new: str | None, undo: bool) -> Answer
             f"No longer shown: {replacement.old_id[:12]} {excerpt(replacement.old_text, SHOWN_CHARS)}",
             f"In its place:    {replacement.new_id[:12]} {excerpt(replacement.new_text, SHOWN_CHARS)}",
         ],
-        warnings=replacement.applied.warnings,
+        [f"Undo: cortex supersede --undo {replacement.old_id[:12]}"],
+        replacement.applied.warnings,
     )

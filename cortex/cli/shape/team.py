@@ -321,7 +321,7 @@ for below in (members, grant, remove, key):
 
 # -- The commands `push` and `pull`: share memories with colleagues through a bucket or a folder.
 
-CHOOSE = "Choose projects: cortex config set share.projects FOLDER"
+CHOOSE = "Choose projects: cortex config set share.projects NAME"
 
 
 @command("push", "Share memories through a bucket or folder.", place=110)

@@ -43,14 +43,25 @@ def install(context: Context, dry_run: bool) -> Answer:
     return change_answer(change, *hints)
 
 
-@command("uninstall", "Remove hooks and status line from the client's settings.", place=40)
+@command("uninstall", "Take back what setup put in place; the memory stays.", place=40)
 @DRY_RUN
 def uninstall(context: Context, dry_run: bool) -> Answer:
-    """Remove the hooks and the status line from the client's user settings. The memory is kept."""
+    """Remove the plugin, its tools, the nightly run, hooks and status line. Memory and program are kept."""
     from cortex.flows.operations.care import setup
+    from cortex.storage.ground.place import removal_of_program
 
-    hints = [] if dry_run else [f"The memory itself stays in {context.home}."]
-    return change_answer(setup.uninstall(dry_run=dry_run), *hints)
+    removed = setup.uninstall_all(context, dry_run=dry_run)
+    answer = change_answer(removed.settings)
+    done = ", ".join(removed.done)
+    lines = [f"{'Would remove' if dry_run else 'Removed'}: {done}."] if done else []
+    changed = answer.lines if removed.settings.is_different or not done else ()
+    hints = [
+        f"The memory stays in {context.home}. Delete it: rm -r {context.home}",
+        f"This program stays. Remove it: {removal_of_program()}",
+    ]
+    data = {**answer.data, "removed": list(removed.done), "failed": list(removed.failed)}
+    hints = ["Nothing has been changed yet."] if dry_run else hints
+    return Answer(data, [*lines, *changed], hints, removed.failed, 1 if removed.failed else 0)
 
 
 def change_answer(change: SettingsChange, *hints: str) -> Answer:

@@ -66,9 +66,9 @@ YES, NO, EACH = "y", "n", "each"
 def setup(context: Context, yes: bool, writer: str | None) -> Iterator[Answer]:
     """Find your assistant and its transcripts, install the plugin, read old sessions, schedule nightly runs.
 
-    It first shows what it will do and asks, and ends with the brief of the project with the most sessions. If
-    there is no terminal to ask at, it changes nothing without --yes. You can run it again: what is already
-    set up stays.
+    It first shows what it will do and asks, and ends with the brief of the project you stand in, or worked in
+    last. If there is no terminal to ask at, it changes nothing without --yes. You can run it again: what is
+    already set up stays.
     """
     from cortex.flows.operations.care import config, setup
 
@@ -124,7 +124,7 @@ def _steps(surroundings: Surroundings) -> Iterator[tuple[str, str]]:
     if surroundings.scheduled_by is None and surroundings.scheduler:
         yield NIGHTLY, f"start a run each night at 03:30 with {surroundings.scheduler}"
     if surroundings.sessions:
-        waiting = f"{surroundings.sessions} transcripts, {size_of(surroundings.bytes)}"
+        waiting = f"{counted(surroundings.sessions, 'transcript')}, {size_of(surroundings.bytes)}"
         first = f"first brief after about {surroundings.first_brief_seconds} s"
         yield READ, f"read {waiting}: {first}, all of it in about {surroundings.minutes} min"
 
@@ -151,7 +151,7 @@ def _asked_writer(context: Context, yes: bool) -> str | None:
 
 
 def _offered(offer: WriterOffer) -> str:
-    """Return in one line what a language model would read, when, and what that takes."""
+    """Return in three lines what a language model would read, when, and what that takes."""
     login = f"your Claude Code login{f' ({offer.plan})' if offer.plan else ''}"
     who = login if offer.name == "claude" else "your API key"
     more = max(0, min(offer.sessions, offer.a_day) - offer.first)
@@ -168,8 +168,9 @@ def _offered(offer: WriterOffer) -> str:
     else:
         cost = "each weighs on your plan like a short message"
     return (
-        f"Let a language model write your memories, with {who}? {counted(offer.sessions, 'session')}: "
-        f"{when}; then at most {offer.a_day} a night; {cost}."
+        f"Let a language model write your memories, with {who}?\n"
+        f"  reads  {counted(offer.sessions, 'session')}: {when}; then at most {offer.a_day} a night\n"
+        f"  costs  {cost}"
     )
 
 
@@ -188,6 +189,8 @@ def _agreed(steps: dict[str, str], yes: bool) -> list[str]:
 def _hooks_in_place(context: Context) -> Answer:
     from cortex.flows.operations.care import setup
 
+    if not prints_json():
+        say("Hooks: asking Claude Code to install the plugin …")
     in_place = setup.put_hooks_in_place(context)
     return Answer({}, [f"Hooks: {in_place.place}."], warnings=[in_place.note] if in_place.note else [])
 
@@ -248,7 +251,7 @@ def _read(context: Context, done: _Done) -> Answer:
 
 
 class _ShowsBrief:
-    """A progress callback that prints the brief of the project with most sessions once it is published."""
+    """A progress callback that prints the brief of this folder, or of the last work, once it is published."""
 
     def __init__(self, context: Context, bar: ProgressBar, done: _Done) -> None:
         self._context, self._bar, self._done = context, bar, done
@@ -278,7 +281,7 @@ class _ShowsBrief:
 
 
 def _print_brief(brief: ShownBrief, seconds: float) -> None:
-    project = f"{brief.project} ({brief.sessions} sessions)"
+    project = f"{brief.project} ({counted(brief.sessions, 'session')})"
     written = f"written by {brief.written_by}"
     say(f"\nAfter {seconds:.0f} s: the brief that the next session in {project} gets, {written}\n")
     say("\n".join(f"  │ {line}" for line in brief.text.rstrip().splitlines()))
@@ -286,7 +289,7 @@ def _print_brief(brief: ShownBrief, seconds: float) -> None:
 
 
 def _outcome(report: RunReport) -> Iterator[str]:
-    counts = f"{report.rows.get('memories', 0):,} memories from {report.transcripts:,} transcripts"
+    counts = f"{report.rows.get('memories', 0):,} memories from {counted(report.transcripts, 'transcript')}"
     yield f"Read: {counts} ({size_of(report.transcript_bytes)}) in {report.seconds:.0f} s."
     if report.quarantined:
         yield f"{len(report.quarantined)} lines or files could not be used: cortex status --json names them."
@@ -297,6 +300,11 @@ def _lines(surroundings: Surroundings, steps: dict[str, str]) -> Iterator[str]:
     client, program = surroundings.client, surroundings.program
     waiting = f"{surroundings.sessions} to read, {size_of(surroundings.bytes)}; "
     scheduled = surroundings.scheduled_by or "not scheduled"
+    if not (surroundings.scheduled_by or surroundings.scheduler):
+        scheduled = (
+            "not possible here: neither systemd, launchd nor cron works. Sessions are read when they end; "
+            "to fade and merge, let anything start `cortex nightly --if-due 03:30` once an hour"
+        )
     folder = f"{client}{'' if client.is_dir() else ' (missing)'}"
     yield f"Claude Code  {program or 'no `claude` command'}; {folder}"
     yield f"Transcripts  {waiting if surroundings.sessions else ''}{surroundings.read_before} read before"
@@ -326,6 +334,8 @@ def _tools(surroundings: Surroundings) -> str:
 def _next_steps(surroundings: Surroundings, left: dict[str, str]) -> list[str]:
     if left:
         return [f"{words}: cortex setup" for words in left.values()]
+    if not surroundings.read_before:
+        return ["start `claude` in a project; the first brief comes after your first session."]
     return [
         "start `claude` in a project: its session begins with the brief. cortex doctor checks everything."
     ]
@@ -376,7 +386,7 @@ def demo(context: Context, engine: str | None) -> None:
         main.main(["brief", "--project", DEMO_PROJECT], obj=there)
         say(f'\n$ cortex recall --project {DEMO_PROJECT} "{DEMO_QUESTION}"\n')
         main.main(["recall", "--project", DEMO_PROJECT, "--limit", "3", DEMO_QUESTION], obj=there)
-    say("\nThe scratch store is deleted. To read your own sessions: cortex backfill")
+    say("\nThe scratch store is deleted. To read your own sessions: cortex setup")
 
 
 # -- The command `doctor`: how much of Cortex is at work here, and whether all that it needs is in place.

@@ -14,6 +14,7 @@ from cortex.cli.answer import (
     ENGINE,
     PROJECT_OPTION,
     Answer,
+    can_ask,
     command,
     size_of,
 )
@@ -28,12 +29,15 @@ if TYPE_CHECKING:
 
 
 @command("run", "Read the sessions that the hooks have staged.", place=20)
+@click.option("--session", metavar="ID", help="Also read this session now, as far as it has come.")
 @ENGINE
 @ACCEPT_LOSS
-def run(context: Context, engine: str | None, accept_loss: bool) -> Answer:
+def run(context: Context, session: str | None, engine: str | None, accept_loss: bool) -> Answer:
     """Read the sessions that the hooks have staged."""
     from cortex.flows.operations.care import intake
 
+    if session is not None:
+        intake.stage_session(context, session)
     with running(context, engine) as (choice, progress):
         report = intake.run_flow(
             context, "ingest", engine=choice, progress=progress, accepts_loss=accept_loss
@@ -107,9 +111,9 @@ def _planned(plan: BackfillPlan) -> Answer:
         if plan.asking
         else "No hosted model is used: no tokens, no cost."
     )
+    waiting = f"{counted(len(backfill.transcripts), 'transcript')}, {size_of(backfill.waiting_bytes)}"
     lines = [
-        f"Would read {len(backfill.transcripts)} transcripts, {size_of(backfill.waiting_bytes)}, in about "
-        f"{plan.seconds} s; {backfill.read_before} were read before. {cost}"
+        f"Would read {waiting}, in about {plan.seconds} s; {backfill.read_before} were read before. {cost}"
     ]
     if plan.asking:
         write, *more = plan.asking
@@ -122,7 +126,7 @@ def _planned(plan: BackfillPlan) -> Answer:
         )
     if set(backfill.by_assistant) - {KNOWN_ASSISTANTS[USUAL].label}:
         lines += [
-            f"  {name}: {count} transcripts, {size_of(size)}"
+            f"  {name}: {counted(count, 'transcript')}, {size_of(size)}"
             for name, (count, size) in sorted(backfill.by_assistant.items())
         ]
     return Answer({"would_read": data}, lines)
@@ -145,6 +149,8 @@ def import_(context: Context, file: Path, own: bool, project: str | None) -> Ans
     """
     from cortex.flows.operations.share import exchange
 
+    if not own and project is None and can_ask() and exchange.is_unvouched_export(file):
+        own = click.confirm(f"{file} is an export of Cortex, from another machine or user. Is it your own?")
     result = exchange.import_memories(context, file, project=project, is_own=own)
     data = {
         "format": result.form,
@@ -168,18 +174,23 @@ def import_(context: Context, file: Path, own: bool, project: str | None) -> Ans
 
 
 def _hints(result: ImportResult, file: Path) -> list[str]:
-    hints = []
-    if result.homeless:
+    hints, is_unvouched = [], result.form == "cortex" and not result.is_own
+    if is_unvouched and (result.imported or result.homeless):
         hints.append(
-            f"{result.homeless} memories belong to projects that this store does not know and were left out."
-            f" To import them: cortex import {file} --project NAME"
+            "It is not signed with this machine's key. If it is your own export, put everything back as it "
+            f"was: cortex import {file} --own"
+        )
+    if result.homeless:
+        left = "and was" if result.homeless == 1 else "and were"
+        other = "Somebody else's, into one project" if is_unvouched else "Into one project"
+        hints.append(
+            f"{counted(result.homeless, 'memory')} of projects that are not known here {left} left out. "
+            f"{other}: cortex import {file} --project NAME"
         )
     if result.imported and not result.is_own:
         hints.append(
             "The contents of the file count as external: recall finds them, but no brief shows them."
         )
-        if result.form == "cortex":
-            hints.append("It is not signed with this user's key. If it is your own export: repeat with --own")
     return hints
 
 

@@ -87,6 +87,8 @@ def _published(context: Context, name: str | None, archive: bool) -> list[Brief]
         return []
     here = None if name else catalogue.project_at(context.folder)
     projects = catalogue.named(name) if name else catalogue.project_called(here) if here else []
+    if len(projects) > 1:  # the store's register says which ones
+        return []
     notes, policy = catalogue.manifest.notes, context.policy
     if not all(is_noted(notes, policy, context.settings, project) for project in projects):
         return []

@@ -16,6 +16,9 @@ _LISTED = [
 ]
 
 
+# What a session without a typed prompt has in its place: `claude -p` and other programs send theirs.
+NO_PROMPT = "(started by a program)"
+
 _SHOWN = (("memory", "memories", "memory_id"), ("session", "sessions", "session_id"))
 
 
@@ -166,7 +169,7 @@ def _texts_of(catalogue: Catalogue, matches: Set[tuple[str, str]]) -> dict[str, 
     if ids["session"]:
         columns = ["session_id", "goal", "first_prompt"]
         for row in catalogue.read("sessions", columns, {"session_id": ids["session"]}):
-            texts[row["session_id"]] = f"session: {row['goal'] or row['first_prompt'] or '(no prompt)'}"
+            texts[row["session_id"]] = f"session: {row['goal'] or row['first_prompt'] or NO_PROMPT}"
     return texts
 
 
@@ -239,6 +242,13 @@ def projects_meant(
         for row in projects
         if wanted in (row["project_id"], row["name"], row["label"], *row["folders"])
     ]
+    if len(ids) > 1:
+        # Imported here: most looks name no project, and need no register of them.
+        from cortex.storage.projects.projects import ambiguous
+
+        raise ambiguous(
+            name, {row["project_id"]: row["label"] for row in projects if row["project_id"] in ids}
+        )
     return ids or context.open_store().projects.named(name)
 
 

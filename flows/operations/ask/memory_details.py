@@ -242,6 +242,11 @@ def neighbourhood_of(context: Context, target: str, *, steps: int = 1, limit: in
     edges = store.tables.open(scope, "edges").read(["source_id", "target_id", "edge_type", "strength"])
     linked = linked_to(edges, own_id, steps=steps)
     rows = shown_memories(store.tables, scope, sorted(each.memory_id for each in linked))
+    # The code that a description leads to has no words of its own to be shown by: its file stands for it.
+    code = {each.memory_id for each in linked if each.edge_type == "source_of"}
+    where = {"memory_id": sorted(code), "memory_type": ["code"], "status": ["active"]}
+    for row in store.tables.open(scope, "memories").read(where=where).to_pylist() if code else ():
+        rows.append({**row, "text": ", ".join(row["files"])})
     memories = {own_id: memory, **{row["memory_id"]: row for row in rows}}
     shown = [each for each in linked if each.memory_id in memories and each.via_id in memories]
     return Neighbourhood(memory, shown[:limit], memories, max(0, len(shown) - limit))

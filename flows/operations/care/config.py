@@ -27,7 +27,7 @@ from cortex.storage.settings.settings import (
 from cortex.transforms.errors import UsageError
 from cortex.transforms.schemas import TURNS
 
-EXCLUDED_PROJECTS = "capture.excluded_projects"
+EXCLUDED_PROJECTS, SHARED_PROJECTS = "capture.excluded_projects", "share.projects"
 
 # Gives the context once the settings can be read; a change may be what makes them readable.
 OpenContext = Callable[[], Context]
@@ -77,9 +77,17 @@ def get_setting(home: Path, name: str, project: str | None, context: OpenContext
 def set_setting(
     home: Path, name: str, words: tuple[str, ...], project: str | None, context: OpenContext
 ) -> SettingChange:
-    """Write one setting to config.toml, for all projects or for one. Raises UsageError for a bad value."""
+    """
+    Write one setting to config.toml, for all projects or for one.
+
+    Raises UsageError for a bad value, UnknownProject for one that is to name a project.
+    """
     key = key_of(name)
     value = key.from_words(words, "config set")
+    if key.name == SHARED_PROJECTS:
+        for word in words:
+            if not Path(word).expanduser().is_absolute():
+                context().open_store().projects.named(word)
     section = _section_of(key, project, context)
     ConfigFile(home).set(key, value, section)
     in_force = chosen(key, {})

@@ -103,7 +103,7 @@ def _tier(target: DoctorTarget) -> Tier:
     home = target.home
     if not _has_hooks(home):
         why = "No hook is installed and none has reported: nothing is captured automatically."
-        return Tier("engine without hooks", why, "`cortex install`, or the plugin.")
+        return Tier("engine without hooks", why, "cortex setup")
     if background.engine_at(str(home)) is None:
         noted = noted_engine(home)
         why = f"{noted} names a command that is gone." if noted else "The hooks know of no engine."
@@ -112,14 +112,19 @@ def _tier(target: DoctorTarget) -> Tier:
     try:
         has_key = bool(target.open_context().settings.voyage_api_key)
         _model(target)
+    except Notice as notice:
+        if not has_key:
+            return Tier("engine, words only", f"The local model is {notice}", "nothing to do.")
     except ModelUnavailable as error:
         return Tier("engine, words only", error.problem, error.next_step)
     except CortexError as error:
         return Tier("engine", error.problem, error.next_step)
     if has_key:
-        return Tier("engine and hosted embedder", "A key for Voyage AI is set.", "none: this is the highest.")
-    step = "nothing is missing. With a key in `embed.voyage_api_key` Voyage AI embeds, and sees the prose."
-    return Tier("engine", "It embeds with the local model; no key is set.", step)
+        return Tier("engine and hosted embedder", "Voyage AI embeds: a key for it is set.", "nothing to do.")
+    step = (
+        "nothing to do. Optional: with a key in `embed.voyage_api_key` Voyage AI embeds, and sees the prose."
+    )
+    return Tier("engine", "Everything works offline, with the local model.", step)
 
 
 def _has_hooks(home: Path) -> bool:
@@ -159,7 +164,7 @@ def _hooks(target: DoctorTarget) -> str:
         )
     if there.plugin or there.hooks:
         return f"{'plugin' if there.plugin else 'settings'}; {report}"
-    raise Notice(f"not in {client_folder()}; {report}. Add them: cortex install, or install the plugin.")
+    raise Notice(f"not in {client_folder()}; {report}. Add them: cortex setup")
 
 
 def _hooks_python(target: DoctorTarget) -> str:
@@ -168,7 +173,7 @@ def _hooks_python(target: DoctorTarget) -> str:
     command = shutil.which("python3") or shutil.which("python")
     if command is None:
         raise FileNotFoundError("no python3 on the PATH, so the hooks do nothing")
-    return f"{command}, to be tried at the next event"
+    return f"{command} found; runs with your next session"
 
 
 def _engine(target: DoctorTarget) -> str:
@@ -276,6 +281,8 @@ def _model(target: DoctorTarget) -> str:
     from cortex.flows.embedders import embedder_for
 
     settings = target.open_context().settings
+    if not (settings.embeds_locally or settings.voyage_api_key):
+        raise Notice("off: search goes by words. On: cortex config set embed.local true")
     model = embedder_for(settings.voyage_api_key)
     if settings.voyage_api_key and not target.asks_models:
         finding = f"{model.model}, not asked; whether it answers: cortex doctor"
@@ -328,13 +335,14 @@ def _writer(target: DoctorTarget) -> str:
 def _store(target: DoctorTarget) -> str:
     manifest = target.open_context().open_store().lake.manifest
     files, transcripts = len(manifest.files), len(manifest.cursors)
-    return f"{manifest.generation} commits, {files} lake files, {transcripts} transcripts read"
+    read = f"{counted(transcripts, 'transcript')} read"
+    return f"{counted(manifest.generation, 'commit')}, {counted(files, 'lake file')}, {read}"
 
 
 def _loss(target: DoctorTarget) -> str:
     loss = pending_loss(target.open_context().open_store().lake.manifest)
     if loss is None:
-        return "nothing shown is about to be hidden"
+        return "the last run hid nothing that was shown"
     raise Notice(
         f"{loss['lost']} of {loss['shown']} {loss['what']} would be hidden by a run, so nothing new is "
         f"published; {loss['why']}. See: cortex rederive. Undo the change, or: cortex run --accept-loss"

@@ -20,9 +20,14 @@ from cortex.flows.run_report import RunReport
 from cortex.flows.transcript_batches import agent_of
 from cortex.storage.ground.files import modified_at
 from cortex.storage.machine.background_run import note_engine
+from cortex.storage.published.reports import (
+    EMBEDDED_BYTES_PER_SECOND,
+    READ_BYTES_PER_SECOND,
+    expected_seconds,
+)
 from cortex.storage.staging.assistant_folders import find_transcripts, folders
 from cortex.storage.staging.transcripts import open_transcript
-from cortex.transforms.errors import NotFound, NothingUsable
+from cortex.transforms.errors import NotFound, NothingUsable, UsageError
 from cortex.transforms.transcripts.assistants import KNOWN_ASSISTANTS, USUAL
 
 if TYPE_CHECKING:
@@ -32,8 +37,6 @@ if TYPE_CHECKING:
 FIRST_SESSIONS = 3
 # To learn a transcript's folder its beginning is read: 1 ms each.
 MOST_OPENED = 500
-# Measured on two cores: reading, extracting and embedding. Only for estimates.
-EXPECTED_BYTES_PER_SECOND = 500_000
 
 
 @dataclass(frozen=True)
@@ -74,6 +77,28 @@ def run_flow(
     return _execute(context, flow, engine, progress, accepts_loss, runner)
 
 
+def stage_session(context: Context, session: str) -> Path:
+    """
+    Stage the transcript of a session, named by its id or the beginning of one, for the next run.
+
+    Raises NotFound if the assistants' folders have none, UsageError if several begin so.
+    """
+    paths = [path for place in transcript_folders() for path in find_transcripts(place)]
+    matches = [path for path in paths if session and path.stem.startswith(session)]
+    exact = [path for path in matches if path.stem == session]
+    if not matches:
+        raise NotFound(
+            f"no transcript is of a session '{session}'.",
+            "Give the id that the client shows with /status, or the beginning of it.",
+        )
+    if len(exact or matches) > 1:
+        names = ", ".join(sorted(path.stem for path in matches))
+        raise UsageError(f"{len(matches)} sessions begin with '{session}': {names}.", "Give more of the id.")
+    [path] = exact or matches
+    stage_all(context.settings, [path.absolute()])
+    return path
+
+
 def plan_backfill(context: Context, paths: Sequence[Path]) -> BackfillPlan:
     """Return what a backfill of `paths` (default: the assistants' folders) would read; changes nothing."""
     backfill = look_for(context.settings, paths or transcript_folders())
@@ -82,7 +107,9 @@ def plan_backfill(context: Context, paths: Sequence[Path]) -> BackfillPlan:
     per_megabyte = policy.threshold("embed_tokens_per_megabyte") if has_key else 0.0
     tokens = round(backfill.waiting_bytes / 1e6 * per_megabyte)
     price = policy.threshold("embed_usd_per_million_tokens")
-    seconds = round(backfill.waiting_bytes / EXPECTED_BYTES_PER_SECOND)
+    count = backfill.waiting_bytes
+    rates = (READ_BYTES_PER_SECOND, EMBEDDED_BYTES_PER_SECOND)
+    seconds = round(sum(expected_seconds(count, rate) for rate in rates))
     asking: Sequence[PlannedStage] = ()
     if context.settings.models.is_on:
         from cortex.flows.operations.care.cost import plan_transcripts

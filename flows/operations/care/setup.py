@@ -1,8 +1,8 @@
 """Puts Cortex in place here: hooks and status line, the schedule, the language model, the first brief."""
 
 import difflib
+import math
 import time
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -11,14 +11,17 @@ from pathlib import Path
 from cortex.flows.context import Context
 from cortex.flows.engines.runs import Backfill, look_for, read_only_run
 from cortex.flows.operations.care.config import OpenContext, SettingChange, set_setting
-from cortex.flows.operations.care.intake import EXPECTED_BYTES_PER_SECOND, FIRST_SESSIONS, transcript_folders
+from cortex.flows.operations.care.intake import FIRST_SESSIONS, transcript_folders
 from cortex.hooks import background
+from cortex.storage.ground.files import modified_at
 from cortex.storage.machine.background_run import note_engine
 from cortex.storage.machine.client_program import (
     add_tools,
     find_client,
     has_tools,
     install_plugin,
+    remove_plugin,
+    remove_tools,
 )
 from cortex.storage.machine.schedule import (
     SCHEDULERS,
@@ -26,7 +29,12 @@ from cortex.storage.machine.schedule import (
     Scheduler,
     time_of_day,
 )
-from cortex.storage.published.reports import last_report
+from cortex.storage.published.reports import (
+    EMBEDDED_BYTES_PER_SECOND,
+    READ_BYTES_PER_SECOND,
+    expected_seconds,
+    last_report,
+)
 from cortex.storage.settings.settings import Settings, load_settings
 from cortex.storage.staging.client_files import (
     PLUGIN,
@@ -219,6 +227,46 @@ def uninstall(*, dry_run: bool) -> SettingsChange:
     """Remove hooks and status line from the user's settings; everything else stays."""
     opened = _open()
     return _remove(opened, without_status_line(without_hooks(opened.settings)), dry_run)
+
+
+@dataclass(frozen=True)
+class Removed:
+    """What an uninstall took back: the settings' change, all else in words, and what could not be removed."""
+
+    settings: SettingsChange
+    done: tuple[str, ...]
+    failed: tuple[str, ...]
+
+
+def uninstall_all(context: Context, *, dry_run: bool) -> Removed:
+    """
+    Take back all that `setup` put in place: plugin, tools, nightly run, hooks, status line.
+
+    The memory and the program stay. What the client does not remove is named with the command that does.
+    """
+    program, there = find_client(), installed()
+    done, failed = [], []
+    steps = (
+        (there.plugin, "plugin", f"claude plugin uninstall {PLUGIN}@{PLUGIN}", remove_plugin),
+        (has_tools(), "tools", "claude mcp remove --scope user cortex", remove_tools),
+    )
+    for is_there, name, words, remove in steps:
+        if not is_there:
+            continue
+        failure = None
+        if not dry_run:
+            failure = remove(program) if program else "the `claude` command was not found"
+        if failure:
+            failed.append(f"The {name} could not be removed: {failure}. Remove it: {words}")
+        else:
+            done.append(name)
+    scheduled = [each.name for each in SCHEDULERS if each.is_installed()]
+    if scheduled:
+        if not dry_run:
+            uninstall_schedule()
+        done.append(f"nightly run ({' and '.join(scheduled)})")
+    # Read after the client wrote to the same file.
+    return Removed(uninstall(dry_run=dry_run), tuple(done), tuple(failed))
 
 
 def uninstall_hooks() -> SettingsChange:
@@ -437,12 +485,18 @@ class Surroundings:
     @property
     def minutes(self) -> int:
         """Return how long reading the transcripts takes, rounded up."""
-        return -(-self.bytes // (EXPECTED_BYTES_PER_SECOND * 60))
+        return -(-self.seconds // 60)
+
+    @property
+    def seconds(self) -> int:
+        """Return how long reading the transcripts and embedding what they say takes."""
+        reading = expected_seconds(self.bytes, READ_BYTES_PER_SECOND)
+        return math.ceil(reading + expected_seconds(self.bytes, EMBEDDED_BYTES_PER_SECOND))
 
     @property
     def first_brief_seconds(self) -> int:
         """Return how long it takes until the briefs are published."""
-        return LEAST_SECONDS + self.bytes // FIRST_BRIEF_BYTES_PER_SECOND
+        return LEAST_SECONDS + int(expected_seconds(self.bytes, FIRST_BRIEF_BYTES_PER_SECOND))
 
 
 @dataclass(frozen=True)
@@ -545,20 +599,24 @@ def transcripts_to_read(context: Context) -> tuple[Path, ...]:
 
 def brief_to_show(context: Context) -> ShownBrief | None:
     """
-    Return the published brief of the project one stands in, else of that with most sessions read.
+    Return the published brief of the project one stands in, else of the one worked in last.
 
     None if nothing is published.
     """
     store = context.open_store()
-    cursors = store.lake.manifest.cursors.values()
-    sessions = {(store.projects.canonical(cursor.project_id), cursor.session_id) for cursor in cursors}
-    counts = Counter(project_id for project_id, _ in sessions)
+    sessions: dict[str, set[str | None]] = {}
+    worked_at: dict[str, float] = {}
+    for transcript, cursor in store.lake.manifest.cursors.items():
+        project_id = store.projects.canonical(cursor.project_id)
+        sessions.setdefault(project_id, set()).add(cursor.session_id)
+        worked_at[project_id] = max(worked_at.get(project_id, 0.0), modified_at(Path(transcript)))
     here = store.projects.known(str(context.folder))
-    for project_id, count in sorted(counts.items(), key=lambda pair: (pair[0] != here, -pair[1], pair[0])):
+    for project_id in sorted(sessions, key=lambda each: (each != here, -worked_at[each], each)):
         if text := store.published.brief(project_id):
             is_read = read_only_run(context, with_model=False).is_read_by_model(project_id)
             written_by = context.settings.models.writer_model if is_read else "rules"
-            return ShownBrief(store.projects.name_of(project_id), count, text, written_by)
+            name = store.projects.name_of(project_id)
+            return ShownBrief(name, len(sessions[project_id]), text, written_by)
     return None
 
 

@@ -15,7 +15,7 @@ from cortex.storage.model_failure import (
     read_failure,
 )
 from cortex.storage.published.catalogue import GLOBAL_LABEL, Catalogue
-from cortex.storage.published.reports import kept_reports, last_report
+from cortex.storage.published.reports import RunProgress, kept_reports, last_report, read_progress
 from cortex.storage.settings.settings import Settings
 from cortex.transforms.memory.retention import days_of_type
 from cortex.transforms.vocabulary import GLOBAL_SCOPE
@@ -61,8 +61,9 @@ class Status:
     extracted; `pending_loss` is what a run would have hidden and so did not publish; `last_run` is the last
     report; `embedding_failure` is that of the hosted model while it gives no answer;
     `writer_failure` is since when the language model has answered nothing though sessions wait; `writing`
-    is who writes, and how far that is; `retention` says in words what goes by its age, for all projects and
-    for those with rules of their own.
+    is who writes, and how far that is; `progress` is that of the run at work or of one that was stopped,
+    `is_ready` whether what looks around answers already; `retention` says in words what goes by its age,
+    for all projects and for those with rules of their own.
     """
 
     home: Path
@@ -76,6 +77,8 @@ class Status:
     embedding_failure: ModelFailure | None
     writer_failure: ModelFailure | None
     writing: WritingProgress
+    progress: RunProgress | None
+    is_ready: bool
     retention: list[str]
 
 
@@ -101,6 +104,8 @@ def read_status(context: Context) -> Status:
         embedding_failure=hosted_failure(context.settings),
         writer_failure=read_failure(context.home, WRITER) if context.settings.models.is_on else None,
         writing=read_writing(context),
+        progress=read_progress(context.home),
+        is_ready=catalogue.is_ready,
         retention=_retention(context.settings),
     )
 
@@ -138,7 +143,7 @@ def _rules(settings: Settings) -> str:
 
 
 def _counts(catalogue: Catalogue) -> list[ProjectCounts]:
-    if not catalogue.is_filled:
+    if not catalogue.is_ready:
         return []
     rows = catalogue.projects()
     counts = [

@@ -284,6 +284,15 @@ def _going_with(context: Context, store: Store, memory: Row) -> list[Row]:
     return [row for row, held in zip(rows, holds, strict=True) if held or row["memory_id"] in deleted]
 
 
+def _where(context: Context, store: Store, project: str | None) -> str:
+    """Say in which memories the words were looked for."""
+    here = store.projects.known(str(context.folder))
+    if project is None and here is None:
+        return "for all projects (this folder belongs to none; name one with --project)"
+    name = project or store.projects.labels().get(here or "", here)
+    return f"of {name} or for all projects"
+
+
 def _named(context: Context, store: Store, question: str, project: str | None) -> Naming:
     """Return which memories the words name. Raises NotFound if none holds all of them."""
     if store.is_empty and not store.journal.waiting():
@@ -296,7 +305,8 @@ def _named(context: Context, store: Store, question: str, project: str | None) -
     naming = named_by(question, rows, context.policy)
     if not naming.exact:
         raise NotFound(
-            "no memory holds all of these words." + _listed("Nearest", naming.nearest),
+            f"no memory {_where(context, store, project)} holds all of these words."
+            + _listed("Nearest", naming.nearest),
             "Nothing was forgotten. Name a memory by its id: cortex forget ID; `cortex recall` shows ids.",
         )
     return naming

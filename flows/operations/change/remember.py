@@ -66,7 +66,7 @@ class Remembered:
     The memory that holds a fact now.
 
     `outcome` is `remembered`, `reinforced` where it was known, or `reworded` where the new words say more;
-    `project` is the name of its project.
+    `project` is the name of its project; `redacted` says that a secret was taken out of the words.
     """
 
     memory_id: str
@@ -74,6 +74,7 @@ class Remembered:
     project: str
     outcome: str
     applied: Applied
+    redacted: bool = False
 
 
 def remember(
@@ -124,6 +125,7 @@ def remember(
         outcome="remembered" if known is None else "reworded" if known.says_more else "reinforced",
         applied=apply_now(context, APPLY),
         project=store.projects.name_of(scope),
+        redacted=bool(redact(without_private(text))[1]),
     )
 
 
@@ -362,6 +364,16 @@ def supersede(context: Context, old: str, new: str) -> Replacement:
         )
     applied = _change(context, store, gone, Supersede(by["memory_id"])).applied
     return Replacement(gone["memory_id"], gone["text"], by["memory_id"], by["text"], applied)
+
+
+def unrelated(context: Context, old: str, new: str) -> tuple[str, str] | None:
+    """Return the words of two memories that have no word of a topic in common; None for any others."""
+    from cortex.flows.operations.change.forget import naming_words
+
+    store = context.open_store()
+    texts = [str(memory_of(context, store, target)["text"]) for target in (old, new)]
+    first, second = (naming_words(text, context.policy) for text in texts)
+    return None if first & second else (texts[0], texts[1])
 
 
 def undo_supersede(context: Context, memory: str) -> MemoryChange:

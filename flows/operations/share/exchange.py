@@ -207,6 +207,14 @@ def import_memories(
     )
 
 
+def is_unvouched_export(file: Path) -> bool:
+    """Return whether a file is an export of Cortex that this user's key did not sign."""
+    if file.is_dir():
+        return False
+    document = document_in(_bytes_of(file))
+    return document is not None and not is_signed_with(document, read_export_key())
+
+
 def _bytes_of(file: Path) -> bytes:
     try:
         return file.read_bytes()
@@ -318,6 +326,9 @@ def _take(memory: Imported, project: str | None, known: "_Known", intake: _Intak
     fact = redact(without_private(memory.text))[0].strip()
     if not fact:
         intake.unusable += 1
+    elif memory.memory_id in known.memory_ids:
+        # An export of this store, also where words or project were changed since: it is here already.
+        intake.known += 1
     elif scope is None:
         intake.homeless += 1
     elif known.takes(name := memory_id(scope, memory.memory_type, fact), intake):
@@ -442,6 +453,15 @@ def backup(context: Context, file: Path) -> Backup:
     return written
 
 
+def _is_export(file: Path) -> bool:
+    """Return whether a file is JSON, as exports are; a backup is compressed."""
+    try:
+        with file.open("rb") as source:
+            return source.read(1) == b"{"
+    except OSError:
+        return False
+
+
 def restore(context: Context, file: Path, *, into: Path | None = None) -> Restored:
     """
     Check a backup and put it in the place of the store, or of the folder `into`; what was there is kept next
@@ -451,6 +471,8 @@ def restore(context: Context, file: Path, *, into: Path | None = None) -> Restor
     elsewhere.
     """
     home = into.expanduser().absolute() if into else context.home
+    if _is_export(file):
+        raise UsageError(f"{file} is an export, not a backup.", f"Read it with: cortex import {file}")
     if is_copy(home):
         raise UsageError(
             f"{home} is a copy of a store elsewhere, which other machines may have gone on with.",

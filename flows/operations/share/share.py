@@ -276,9 +276,15 @@ def _own(place: SharePlace, project_id: str) -> bytes | None:
 
 
 def _projects(context: Context, store: Store) -> frozenset[str]:
-    folders = (str(Path(folder).expanduser()) for folder in context.settings.share.projects)
-    known = (store.projects.known(folder) for folder in folders)
-    return frozenset(project_id for project_id in known if project_id)
+    """Return the ids of the projects of `share.projects`; a folder that belongs to none is left out."""
+    chosen: set[str] = set()
+    for name in context.settings.share.projects:
+        folder = Path(name).expanduser()
+        if folder.is_absolute():
+            chosen |= {known for known in [store.projects.known(str(folder))] if known}
+        else:
+            chosen |= set(store.projects.named(name))
+    return frozenset(chosen)
 
 
 def _shared(context: Context, store: Store, project_id: str, left_out: Counter[str]) -> list[SharedMemory]:

@@ -193,7 +193,7 @@ def test_status_counts_what_is_there(cortex, samples):
     told = cortex("status", "--json").json
     assert set(told) == {
         "home", "bytes", "waiting", "outdated", "projects", "last_run", "background", "embedding", "writer",
-        "pending_loss", "retention", "writing",
+        "pending_loss", "retention", "writing", "progress", "is_ready",
     }  # fmt: skip
     [project] = [row for row in told["projects"] if row["name"] == "tidepool"]
     assert project["memories"] > 10 and told["waiting"] == 0 and told["last_run"]["flow"] == "backfill"

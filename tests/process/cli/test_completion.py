@@ -43,5 +43,5 @@ def test_an_unknown_shell_is_an_error_that_names_those_known(cortex):
 )
 def test_a_misspelt_command_is_answered_with_the_nearest(cortex, word, meant):
     answer = cortex(word)
-    assert (answer.code, f"There is no command '{word}'. {meant}".rstrip() in answer.err) == (2, True)
+    assert (answer.code, f"there is no command '{word}'. {meant}".rstrip() in answer.err) == (2, True)
     assert ("Did you mean" in answer.err) == bool(meant)

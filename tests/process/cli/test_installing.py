@@ -313,7 +313,7 @@ def test_setup_without_a_terminal_asks_nothing_and_writes_the_engine_alone(corte
 def test_setup_says_what_waits_before_it_is_read(cortex, claude, session):
     answer = cortex("setup")
     assert "1 to read" in answer.out and "first brief after about 5 s" in answer.out
-    assert "Next: read 1 transcripts" in answer.out
+    assert "Next: read 1 transcript," in answer.out
 
 
 def test_setup_lets_the_client_install_the_plugin_of_this_package(cortex, claude, client):
@@ -385,3 +385,37 @@ def test_setup_goes_on_where_the_settings_cannot_be_read(cortex, claude):
 def test_the_engine_is_found_by_hooks(cortex, claude, tmp_path):
     cortex("setup", "--json")
     assert background.background_state(tmp_path / "store").engine == tmp_path / "bin" / "cortex"
+
+
+def test_uninstall_takes_back_the_plugin_and_says_what_stays(cortex, claude, client, tmp_path):
+    asked = client()
+    cortex("setup", "--yes")
+    asked.write_text("")
+    answer = cortex("uninstall")
+    assert answer.code == 0 and "Removed: plugin." in answer.out
+    assert asked.read_text().splitlines() == [
+        "plugin uninstall cortex-lake@cortex-lake",
+        "plugin marketplace remove cortex-lake",
+    ]
+    assert f"rm -r {tmp_path / 'store'}" in answer.err and "This program stays" in answer.err
+
+
+def test_an_uninstall_that_only_looks_asks_the_client_nothing(cortex, claude, client):
+    asked = client()
+    cortex("setup", "--yes")
+    before = asked.read_text()
+    assert "Would remove: plugin." in cortex("uninstall", "--dry-run").out
+    assert asked.read_text() == before
+
+
+def test_a_plugin_that_the_client_does_not_remove_is_named_with_the_command(cortex, claude, client):
+    client()
+    cortex("setup", "--yes")
+    client(code=1)
+    answer = cortex("uninstall")
+    assert answer.code == 1 and "claude plugin uninstall cortex-lake@cortex-lake" in answer.err
+
+
+def test_setup_says_why_no_nightly_run_can_be_scheduled_and_what_to_do(cortex, claude):
+    answer = cortex("setup")
+    assert "neither systemd, launchd nor cron works" in answer.out and "cortex nightly --if-due" in answer.out

@@ -265,6 +265,60 @@ def test_a_stop_before_its_transcript_is_no_failure_and_the_sessions_end_has_it(
     assert [told["transcript_path"] for told in client.tickets()] == [str(transcript)]
 
 
-def test_any_other_event_without_its_transcript_is_told_in_the_log(client):
-    client.hook("session-end", client.payload(client.folder / "gone.jsonl"))
-    assert "session-end FileNotFoundError" in client.log
+def test_a_subagent_without_its_transcript_is_told_in_the_log(client):
+    payload = client.payload(
+        client.write_transcript(),
+        agent_id="a1",
+        agent_type="Explore",
+        agent_transcript_path=str(client.folder / "gone.jsonl"),
+    )
+    client.hook("subagent-stop", payload)
+    assert "subagent-stop FileNotFoundError" in client.log
+
+
+@pytest.mark.parametrize("event", ["stop", "pre-compact", "session-end"])
+def test_a_session_that_was_left_without_a_prompt_has_no_transcript_and_that_is_no_error(client, event):
+    missing = client.folder / "projects" / "-home-ada-kiln" / "left-at-once.jsonl"
+    assert client.is_silent(client.hook(event, client.payload(missing)))
+    assert (client.tickets(), client.log) == ([], "")
+
+
+# A context that fills up: said once, to the person, by what the last answer took
+
+
+def answered(tokens: int, **fields: object) -> str:
+    """Return a transcript whose last answer took so many tokens of context."""
+    usage = {"input_tokens": 7, "cache_read_input_tokens": tokens - 7, "output_tokens": 900}
+    message = {"role": "assistant", "content": [], "usage": usage}
+    record = {"type": "assistant", "isSidechain": False, "message": message, **fields}
+    lines = [{"type": "user"}, record, {"type": "system", "content": "done"}]
+    return "".join(json.dumps(line) + "\n" for line in lines)
+
+
+def test_the_person_is_told_once_that_the_context_fills_up(client):
+    payload = client.payload(client.write_transcript(text=answered(142_000)))
+    output = json.loads(client.hook("stop", payload).stdout)
+    assert list(output) == ["systemMessage"]
+    assert "142k tokens of context in use, 71 % of a window of 200k" in output["systemMessage"]
+    assert client.is_silent(client.hook("stop", payload))
+    assert client.log == ""
+
+
+@pytest.mark.parametrize(
+    ("tokens", "fields"),
+    [
+        (139_000, {}),
+        # More than the usual window holds: the session has a larger one, of which nothing is known.
+        (260_000, {}),
+        # A subagent's answer says nothing of the session's own context.
+        (142_000, {"isSidechain": True}),
+    ],
+)
+def test_of_a_context_that_is_not_known_to_fill_up_nothing_is_said(client, tokens, fields):
+    payload = client.payload(client.write_transcript(text=answered(tokens, **fields)))
+    assert client.is_silent(client.hook("stop", payload))
+
+
+def test_the_share_at_which_a_person_is_told_is_a_setting(client):
+    payload = client.payload(client.write_transcript(text=answered(90_000)))
+    assert client.hook("stop", payload, CORTEX_STATUSLINE_WARN_PERCENT="40").stdout

@@ -725,3 +725,33 @@ def test_where_several_facts_bear_on_a_message_each_has_a_line(client):
     )
     lines = told(ask(client, "How is the celadon glaze sieved and fired?"))
     assert len(lines) == 2 and any("(user, 4 Sep 26, abcdef:14, sieve-00)" in line for line in lines)
+
+
+# What other sessions settled while a session was left
+
+
+def published(client, *facts):
+    """Publish the brief that tells these facts, as a run does, with the memory behind each line."""
+    lines = [(f"- {each['text']}", each["memory_id"]) for each in facts]
+    keep(client, *facts)
+    client.publish(KILN, "reef-1", "\n".join(["# Notes", "", *(text for text, _ in lines)]))
+    shown_lines = [{"memory_id": name, "text": text} for text, name in lines]
+    choices = {"version": 1, "candidates": len(lines), "shown": shown_lines, "left_out": [], "doubts": {}}
+    (client.home / "published" / "reef-1" / "choices.json").write_text(json.dumps(choices))
+
+
+def test_a_resumed_session_hears_what_other_sessions_settled_meanwhile_and_nothing_else(client):
+    own = fact("Shelves get two coats of wash.", "wash-0001", evidence=[place(3, "session-1")])
+    published(client, fact(FIRING))
+    start(client, "startup")
+    published(client, fact(FIRING), fact(ORDER, "order-0001", 30), own)
+    output = json.loads(start(client, "resume").stdout)["hookSpecificOutput"]
+    assert output["hookEventName"] == "SessionStart"
+    assert output["additionalContext"].split("\n")[1:] == [f"- {ORDER}"]
+    assert client.is_silent(start(client, "resume"))
+    assert client.log == ""
+
+
+def test_a_resumed_session_that_was_shown_nothing_hears_nothing(client):
+    published(client, fact(FIRING))
+    assert client.is_silent(start(client, "resume", session="never seen"))

@@ -41,6 +41,12 @@ def used(percent: object) -> dict[str, object]:
     return {**PAYLOAD, "context_window": {"used_percentage": percent}}
 
 
+def test_the_context_is_counted_where_the_client_gives_no_percentage(home):
+    usage = {"input_tokens": 9, "cache_creation_input_tokens": 1_991, "cache_read_input_tokens": 148_000}
+    window = {"context_window_size": 200_000, "used_percentage": None, "current_usage": usage}
+    assert context({"context_window": window}, 70) == "context 75 % full, /compact soon"
+
+
 def test_it_says_memories_last_capture_and_context(home):
     assert line(str(home), PAYLOAD, NOW) == "cortex: 42 memories · captured 3 min ago · context 41 %"
 

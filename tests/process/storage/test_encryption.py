@@ -295,7 +295,7 @@ def test_a_locked_keyring_is_a_clear_error_that_quotes_nothing(home: Path, ring:
 @pytest.mark.parametrize("library", ["keyring", "cryptography.hazmat.primitives.ciphers.aead"])
 def test_a_missing_library_says_how_to_get_it(home: Path, monkeypatch: pytest.MonkeyPatch, library: str):
     monkeypatch.setitem(sys.modules, library, None)
-    with pytest.raises(CortexError, match=r"EXTRAS=encryption"):
+    with pytest.raises(CortexError, match=r"\.\[encryption\]"):
         encrypted_bytes(
             encryption.find_key(home, "00" * 8), b"", ""
         ) if library == "keyring" else encrypted_bytes(KEY, b"", "")

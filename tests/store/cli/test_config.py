@@ -9,7 +9,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cortex.hooks.choices import HookSettings
-from cortex.hooks.statusline import PARTS, WARN_PERCENT
+from cortex.hooks.context_use import WARN_PERCENT
+from cortex.hooks.statusline import PARTS
 from cortex.storage.settings.config_file import HOOK_SETTINGS, ConfigFile, publish_hook_settings
 from cortex.storage.settings.setting_keys import BY_NAME, KEYS
 from cortex.storage.settings.settings import load_settings, read_config

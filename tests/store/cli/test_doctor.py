@@ -97,7 +97,7 @@ def test_no_python_for_the_hooks_is_an_error(cortex, plugin, monkeypatch, tmp_pa
 def test_a_memo_that_is_no_path_is_passed_over(cortex, home):
     home.mkdir(exist_ok=True)
     (home / "python").write_bytes(b"\0\0\n")
-    assert check(cortex, "hooks' python")["finding"].endswith("to be tried at the next event")
+    assert check(cortex, "hooks' python")["finding"].endswith("found; runs with your next session")
 
 
 def test_the_python_that_the_hooks_remember_is_told(cortex, tmp_path):

@@ -123,7 +123,7 @@ def test_without_key_library_client_or_token_nothing_is_asked_and_the_report_say
     no_library = asked_with(home, ModelSettings("api", api_key="sk-none"))
     for result, words in (
         (no_key, "cortex config set models.api_key"),
-        (no_library, "make install EXTRAS=anthropic"),
+        (no_library, ".[anthropic]"),
         (no_client, "no `claude` on the PATH"),
         (no_token, "claude auth login"),
     ):

@@ -156,7 +156,7 @@ def test_a_worker_of_another_version_gives_no_answer(monkeypatch):
 def test_a_missing_library_is_named_with_what_installs_it(monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     for runner, extra in (("dask", "prefect-dask"), ("ray", "prefect-ray")):
-        with pytest.raises(RunnerMissing, match=rf"{extra}.*EXTRAS={runner}"):
+        with pytest.raises(RunnerMissing, match=rf"{extra}.*\.\[{runner}\]"):
             runner_for(runner, WorkerSettings())
     assert [runner_for(name, WorkerSettings()).is_on for name in RUNNERS[:2]] == [False, True]
 

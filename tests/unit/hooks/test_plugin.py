@@ -101,7 +101,8 @@ def test_the_descriptions_cost_little():
 def test_what_is_allowed_beforehand_only_reads_or_adds(skill: Path):
     allowed = re.findall(r"Bash\(cortex ([^)]*) \*\)", front_matter(skill).get("allowed-tools", ""))
     assert set(allowed) <= {
-        "recall", "remember", "status", "doctor", "index-code", "pin", "config list", "config get"
+        "recall", "remember", "status", "doctor", "index-code", "pin", "config list", "config get",
+        "run --session",
     }  # fmt: skip
 
 

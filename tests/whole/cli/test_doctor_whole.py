@@ -13,7 +13,7 @@ from tests.store.cli.test_doctor import _no_key, check, engine, plugin, tier  # 
 
 def test_with_no_hook_anywhere_the_next_step_is_to_install_them(cortex, engine):
     assert tier(cortex)["name"] == "engine without hooks"
-    assert "cortex install" in tier(cortex)["next"]
+    assert "cortex setup" in tier(cortex)["next"]
 
 
 def test_an_engine_that_is_gone_leaves_the_hooks_alone(cortex, plugin, engine):

@@ -7,7 +7,7 @@ from tests.process.cli.test_installing import _no_client_and_no_scheduler, claud
 
 def test_setup_with_yes_reads_installs_and_ends_with_a_real_brief(cortex, claude, session):
     answer = cortex("setup", "--yes")
-    assert answer.code == 0 and "cone 6" in answer.out and "(1 sessions)" in answer.out, answer.err
+    assert answer.code == 0 and "cone 6" in answer.out and "(1 session)" in answer.out, answer.err
     assert answer.out.index("cone 6") < answer.out.index("Read: ") < answer.out.index("Next: start `claude`")
     assert commands_of(claude / "settings.json")
     again = cortex("setup", "--json").json

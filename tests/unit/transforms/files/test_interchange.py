@@ -30,6 +30,7 @@ def test_an_own_export_that_nobody_vouches_for_gives_facts_and_no_trust():
         trust="external",
         created_at=START.isoformat(),
         project="reef-1",
+        memory_id=row["memory_id"],
     )
 
 

@@ -1,0 +1,96 @@
+"""While the first run is at work, and after one that was stopped, nothing that was never there is missing."""
+
+import json
+
+import pytest
+
+from cortex.cli.answer import ProgressBar
+from cortex.flows.stages import embed
+from cortex.storage.published import reports
+from tests.bench import SAMPLES
+
+LOOKS = (["list", "--all-projects"], ["today"], ["projects"], ["timeline", "--all-projects"], ["status"])
+
+
+def blames_the_store(answer):
+    """Return whether an answer says that something is missing, or is to be rebuilt."""
+    text = (answer.out + answer.err).lower()
+    return "gone" in text or "rebuild" in text or "damaged" in text
+
+
+def interrupt(*arguments, **more):
+    raise KeyboardInterrupt
+
+
+def test_everything_answers_while_the_prose_is_still_embedded(cortex, monkeypatch):
+    answers, embedded = {}, embed._embed
+
+    def look_around(*arguments, **more):
+        if not answers:
+            answers.update({words[0]: cortex(*words) for words in LOOKS})
+        return embedded(*arguments, **more)
+
+    monkeypatch.setattr(embed, "_embed", look_around)
+    assert cortex("backfill", SAMPLES).code == 0
+    assert {name: answer.code for name, answer in answers.items()} == dict.fromkeys(answers, 0)
+    assert "SQLite" in answers["list"].out and "tidepool" in answers["status"].out
+    assert "At work: backfill, step 1 of 2" in answers["status"].out
+    assert not any(map(blames_the_store, answers.values()))
+
+
+def test_before_the_first_briefs_a_look_says_how_far_the_run_is(cortex, monkeypatch):
+    answers = {}
+
+    def look_around(*arguments, **more):
+        answers.update({words[0]: cortex(*words) for words in LOOKS})
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(embed, "_texts_of", look_around)
+    cortex("backfill", SAMPLES)
+    assert answers["list"].code == 5 and "CORTEX_E_NOT_READY" in answers["list"].err
+    for name in ("list", "today", "timeline"):
+        assert "the first run is at work (step 1 of 2" in answers[name].err
+    assert "At work: backfill, step 1 of 2" in answers["status"].out
+    assert not any(map(blames_the_store, answers.values()))
+
+
+def test_after_ctrl_c_a_look_says_where_the_run_stopped_and_how_to_go_on(cortex, home, monkeypatch):
+    with monkeypatch.context() as stopped:
+        stopped.setattr(embed, "_texts_of", interrupt)
+        assert cortex("backfill", SAMPLES).code == 130
+    # The process that was stopped is gone; this one goes on.
+    note = home / "runs" / "progress.json"
+    note.write_text(json.dumps({**json.loads(note.read_text()), "pid": 2**22 + 1}))
+    answers = [cortex(*words) for words in LOOKS]
+    assert "the first run was stopped (step 1 of 2" in answers[0].err
+    assert "was stopped" in answers[-1].out and "Continue: cortex run" in answers[-1].out
+    assert not any(map(blames_the_store, answers))
+    assert cortex("run").code == 0
+    assert "SQLite" in cortex("list", "--all-projects").out
+    assert not note.exists() and "stopped" not in cortex("status").out
+
+
+def test_a_published_file_that_was_there_and_is_gone_is_rebuilt(cortex, samples):
+    (samples / "published" / "memories.parquet").unlink()
+    answer = cortex("list", "--all-projects")
+    assert answer.code == 0 and "SQLite" in answer.out and "Rebuilding it" in answer.err
+
+
+def test_one_bar_with_one_total_counts_the_texts_of_all_projects(cortex, monkeypatch):
+    steps: dict[str, list[tuple[int, int]]] = {}
+    monkeypatch.setattr(
+        ProgressBar, "__call__", lambda self, stage, *amount: steps.setdefault(stage, []).append(amount)
+    )
+    monkeypatch.setattr(embed, "STEP_TEXTS", 5)
+    cortex("backfill", SAMPLES)
+    for step in ("embed_memories", "embed"):
+        done, totals = zip(*steps[step], strict=True)
+        assert len(set(totals)) == 1 and len(done) > 1
+        assert list(done) == sorted(done) and done[-1] == totals[0]
+
+
+@pytest.mark.parametrize(("load", "factor"), [(0.0, 1.0), (3.0, 2.0), (7.0, 4.0)])
+def test_what_a_busy_machine_takes_is_expected_of_it(monkeypatch, load, factor):
+    monkeypatch.setattr(reports.os, "getloadavg", lambda: (load, 0.0, 0.0))
+    monkeypatch.setattr(reports.os, "cpu_count", lambda: 2)
+    assert reports.expected_seconds(7_000_000, 700_000) == pytest.approx(10 * factor)
