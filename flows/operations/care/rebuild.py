@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from cortex.flows.context import Context
-from cortex.flows.engines.runs import repair_lake, opened, row_counts
+from cortex.flows.engines.runs import opened, repair_lake, row_counts
 from cortex.flows.past import rebuilding as tables
 from cortex.flows.past import rederive as derivation
 from cortex.flows.past.rebuilding import Comparison, LakeRepair, Repair, compare
