@@ -38,6 +38,8 @@ _NOT_WRITABLE = {
     errno.ENOTDIR,
     errno.EISDIR,
     errno.EEXIST,
+    # What a drive elsewhere answers with; the same command goes on once it is back.
+    *(errno.EIO, errno.EBUSY, errno.ESTALE, errno.ETIMEDOUT, errno.ENOTCONN),
 }
 
 # SQLite has words of its own for them.
@@ -141,6 +143,11 @@ def write_atomically(path: Path, content: bytes) -> None:
         part.write_bytes(content)
 
 
+def make_home(home: Path) -> None:
+    """Make the store's folder unless there is one, for its user alone: what is below may be read by more."""
+    home.mkdir(parents=True, exist_ok=True, mode=0o700)
+
+
 @contextlib.contextmanager
 def replacing_stored(home: Path, path: Path) -> Iterator[Path]:
     """
@@ -149,6 +156,7 @@ def replacing_stored(home: Path, path: Path) -> Iterator[Path]:
     Missing folders are made. Raises StoreNotWritable.
     """
     with writing_to(home):
+        make_home(home)
         (home / TEMPORARY).mkdir(parents=True, exist_ok=True, mode=0o700)
         path.parent.mkdir(parents=True, exist_ok=True)
         part = home / TEMPORARY / f"{os.urandom(8).hex()}.{os.getpid()}.tmp"
@@ -319,7 +327,8 @@ def own_lock(home: Path) -> Iterator[None]:
 
     runs = home / "runs"
     with writing_to(home):
-        runs.mkdir(parents=True, exist_ok=True)
+        make_home(home)
+        runs.mkdir(exist_ok=True)
         lock = FileLock(runs / "lease.lock", timeout=0)
         try:
             lock.acquire()

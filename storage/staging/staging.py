@@ -176,15 +176,19 @@ class Staging:
                 self._link(key).unlink(missing_ok=True)
             self._keep_again(gone)
 
-    def quarantine(self, claim: Claim, reason: str) -> None:
+    def quarantine(self, claim: Claim, reason: str, *, is_kept: bool = True) -> None:
         """
         Move the tickets of `claim` to `set_aside/`, with the file and the reason next to the last of them.
 
-        The kept transcript stays, so that nothing is lost. What was set aside before for the
-        same transcript is replaced. `reason` must quote no text of the transcript.
+        The kept transcript stays, so that nothing is lost, unless `is_kept` says that it is none. What was
+        set aside before for the same transcript is replaced. `reason` must quote no text of the transcript.
         """
         with self._writing():
             self._quarantine(claim.tickets, file=str(claim.transcript), reason=reason)
+            if not is_kept:
+                keys = {ticket.key_in_name(path.name) for path in claim.tickets}
+                for key in keys - self._keys(ticket.NEW, ticket.CLAIMED):
+                    self._link(key).unlink(missing_ok=True)
 
     def leftovers(self) -> list[Path]:
         """

@@ -405,7 +405,8 @@ def use_key(context: Context, file: Path) -> tuple[str, int, list[str]]:
     if is_joining and not file.exists():
         place.check_key()
     key = make_key_file(file, context.home)
-    count, skipped = 0, []
+    count = 0
+    skipped: list[str] = []
     if is_joining:
         SharePlace(place.uri, place.member, key).check_key()
     else:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from cortex.storage.ground.files import TEMPORARY, write_stored
+from cortex.transforms.errors import StoreNotWritable
 from tests.bench import NOW, fixed_state, leftovers
 from tests.transcripts import decisions
 
@@ -93,6 +94,31 @@ def test_what_killed_writers_of_earlier_versions_left_beside_its_place_goes_too(
         (bench.home / name).write_text("words")
     bench.run()
     assert [name for name in (*left, *stay) if (bench.home / name).exists()] == stay
+
+
+@pytest.mark.parametrize("number", [errno.ESTALE, errno.EIO, errno.EBUSY])
+def test_a_rename_that_a_drive_elsewhere_refuses_is_a_clear_error_and_leaves_the_old_file(
+    tmp_path, monkeypatch, number
+):
+    path = tmp_path / "runs" / "file"
+    write_stored(tmp_path, path, b"old")
+
+    def refused(*_: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(Path, "replace", refused)
+    with pytest.raises(StoreNotWritable, match=os.strerror(number).lower()):
+        write_stored(tmp_path, path, b"new")
+    assert [path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()] == [b"old"]
+
+
+def test_a_store_that_a_program_makes_is_its_users_alone(bench):
+    before = os.umask(0o022)
+    try:
+        bench.run()
+    finally:
+        os.umask(before)
+    assert bench.home.stat().st_mode & 0o077 == 0
 
 
 def test_a_folder_of_the_store_may_be_a_link_to_another_disk(tmp_path, monkeypatch):

@@ -250,6 +250,13 @@ def test_what_is_set_aside_says_its_file_and_reason_and_is_kept(staging, tmp_pat
     assert staging.claim() == []
 
 
+def test_of_a_file_that_is_no_transcript_nothing_is_kept(staging, tmp_path):
+    staging.stage(transcript_at(tmp_path, text="root:$6$salt$hash"))
+    [claim] = staging.claim()
+    staging.quarantine(claim, "not JSON", is_kept=False)
+    assert names(staging, "transcripts") == [] and len(names(staging, "set_aside")) == 2
+
+
 def test_set_aside_again_and_again_does_not_grow(staging, tmp_path):
     for _ in range(5):
         staging.stage(transcript_at(tmp_path))

@@ -115,6 +115,7 @@ HEALED: dict[str, Damage] = {
     "a file for a table": each("tables/*/edges.lance", made_file),
     "no search index": gone("tables/search.sqlite"),
     "the search index damaged": each("tables/search.sqlite", junk),
+    "a folder for the search index": made_folder("tables/search.sqlite"),
     "vectors damaged": each("lake/vectors/*/*.parquet", junk),
     "told lines a list": written("runs/told.json", "[]"),
     "told lines cut": written("runs/told.json", '{"a": {"b'),
