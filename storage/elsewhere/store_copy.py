@@ -166,7 +166,7 @@ def _unindexed(home: Path) -> set[_Part]:
 READINGS = 5
 
 # A sealed object is longer than its file, by far less than this.
-SEAL_BYTES = 64 * 1024
+ENCRYPTION_BYTES = 64 * 1024
 
 
 class ObjectGone(Exception):
@@ -246,7 +246,7 @@ def _bring_in(home: Path, bucket: Bucket, tree: FileTree, new: list[str], vault:
 
 def _fetch(home: Path, bucket: Bucket, path: str, stored: Stored, vault: Vault) -> None:
     with replacing_stored(home, home / path) as part:
-        if not bucket.fetch(stored.name, part, stored.size + SEAL_BYTES):
+        if not bucket.fetch(stored.name, part, stored.size + ENCRYPTION_BYTES):
             raise ObjectGone(stored.name)
         if stored.key_id:
             part.write_bytes(vault.decrypted_bytes(part.read_bytes(), path))
