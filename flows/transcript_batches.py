@@ -23,10 +23,10 @@ from cortex.flows.reading.shards import (
     packed,
     unpacked,
 )
-from cortex.flows.reading.transcript_reader import TurnsRead, read_turns
+from cortex.flows.reading.transcript_reader import UNFINISHED, TurnsRead, read_turns
 from cortex.flows.run.run import Run
 from cortex.flows.run_report import QuarantinedLine
-from cortex.hooks.private import is_word_in
+from cortex.hooks.private import is_below, is_word_in
 from cortex.storage.ground.files import path_text, stored_name
 from cortex.storage.lake.manifest import Cursor
 from cortex.storage.staging.staging import Claim
@@ -45,9 +45,8 @@ from cortex.transforms.transcripts.transcript import Source
 # -- What is never taken in: excluded folders, sessions that say too little, and private ones.
 
 
-def is_excluded(cwd: str, excluded: tuple[str, ...]) -> bool:
-    """Return whether a folder is one of the excluded ones, or below one."""
-    return any(cwd == path.rstrip("/") or cwd.startswith(path.rstrip("/") + "/") for path in excluded)
+# Why a file is set aside of which no line is an object of JSON: whoever wrote its ticket may name any file.
+NO_TRANSCRIPT = "not a transcript"
 
 
 def is_trivial(turns: list[pa.Table], min_chars: int) -> bool:
@@ -220,7 +219,7 @@ def _project_of(run: Run, claim: Claim, transcript: Transcript, cursor: Cursor |
     if not (cwd or cursor) and _says_nothing_yet(claim, transcript):
         return None
     cwd = path_text(cwd or claim.transcript.parent)
-    if is_excluded(cwd, run.settings.excluded_projects):
+    if is_below(cwd, run.settings.excluded_projects):
         return None
     return cursor.project_id if cursor else run.store.projects.origin_of(cwd, run.now)
 
@@ -231,7 +230,7 @@ def _take_turns(
     """Take what was read of a transcript into the batch, and how far that was; return why not, if not."""
     source, begin = unread.source, unread.begin
     if begin.byte == 0 and not result.is_transcript:
-        return f"not a transcript: {_main_reason(result.quarantined)}"
+        return f"{NO_TRANSCRIPT}: {_main_reason(result.quarantined)}"
     batch.done.append(claim)
     is_new = begin.byte == 0 and source.file not in run.store.lake.manifest.cursors
     if is_new and is_trivial(result.turns, run.settings.min_chars):
@@ -292,8 +291,17 @@ def _says_nothing_yet(claim: Claim, transcript: Transcript) -> bool:
 
 def quarantine(run: Run, claim: Claim, reason: str) -> None:
     """Set a transcript aside, in staging and in the report."""
-    run.store.staging.quarantine(claim, reason)
+    run.store.staging.quarantine(claim, reason, is_kept=_may_be_transcript(claim, reason))
     run.report.quarantined.append(QuarantinedLine(stored_name(claim.transcript), None, reason))
+
+
+def _may_be_transcript(claim: Claim, reason: str) -> bool:
+    """Return whether what was set aside may still be one: a first line that its client is writing."""
+    path = claim.readable()
+    if not reason.startswith(NO_TRANSCRIPT) or path is None:
+        return True
+    with path.open("rb") as file:
+        return UNFINISHED in reason and file.read(1) == b"{"
 
 
 def agent_of(name: str) -> str | None:

@@ -95,7 +95,7 @@ def _reports_of(home: str, paths: list[str], folder: str) -> Reports:
     facts: list[transcript_end.TaggedFact] = []
     plan = None
     for path in paths:
-        if transcript_end.is_below(folder, excluded) or time.monotonic() > give_up_at:
+        if private.is_below(folder, excluded) or time.monotonic() > give_up_at:
             break
         try:
             its_facts, its_plan = transcript_end.reports_in(path, give_up_at, excluded)

@@ -183,8 +183,14 @@ def cut(text: str, limit: int) -> str:
     return "\n".join(lines)
 
 
-def visible_text(text: str) -> str:
-    """Return `text` without what cannot be seen, though an older engine, or somebody else, has written it."""
+def harmless(text: str) -> str:
+    """
+    Return `text` without what cannot be seen and without tags, by which it could end the client's own.
+
+    An engine leaves none in a brief, but an older one may have, or somebody who can write where the store is.
+    """
+    if "<" in text or "-->" in text:
+        text = _plain().untagged(text)
     if text.isascii() and text.replace("\n", "").isprintable():
         return text
     if TYPE_CHECKING or __package__:
@@ -195,16 +201,22 @@ def visible_text(text: str) -> str:
 
 
 def _output(parts: list[str], warning: str) -> bytes | None:
-    text = visible_text("\n\n".join(part for part in parts if part))
+    text = harmless("\n\n".join(part for part in parts if part))
     if not text:
         return None
     inner = {"hookEventName": "SessionStart", "additionalContext": text}
     output: dict[str, object] = {"hookSpecificOutput": inner}
     if warning:
-        output["systemMessage"] = visible_text(
-            warning
-        )  # what the client shows to the person, not to the model
+        output["systemMessage"] = harmless(warning)  # what the client shows to the person, not to the model
     return json.dumps(output).encode()
+
+
+def _plain() -> ModuleType:
+    if TYPE_CHECKING or __package__:
+        from cortex.hooks.prose import plain
+    else:  # only if it is needed: 5 ms
+        from prose import plain
+    return plain
 
 
 def _basics() -> ModuleType:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import lru_cache
 
 TYPE_CHECKING = False
 if TYPE_CHECKING or __package__:
@@ -49,3 +50,21 @@ def make_private(staging: str, transcript: str) -> None:
         folder = os.path.join(staging, PRIVATE_FOLDER)
         os.makedirs(folder, mode=0o700, exist_ok=True)
         os.close(os.open(os.path.join(folder, session), os.O_WRONLY | os.O_CREAT, 0o600))
+
+
+# -- Excluded folders: what was said in them is left alone too.
+
+
+def is_below(folder: str, above: tuple[str, ...]) -> bool:
+    """Return whether `folder` is one of the folders `above` or lies in one, also by way of a link."""
+    names = (folder, _resolved(folder)) if above else ()
+    tops = {top.rstrip("/") for path in above for top in (path, _resolved(path))}
+    return any(name == top or name.startswith(top + "/") for name in names for top in tops)
+
+
+@lru_cache(maxsize=1024)  # asked for each record of a transcript
+def _resolved(folder: str) -> str:
+    try:
+        return os.path.realpath(folder)
+    except (OSError, ValueError):  # no path at all
+        return folder

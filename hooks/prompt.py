@@ -526,7 +526,7 @@ def prompt_output(home: str, payload: dict[str, object], folders: list[str], now
         return None
     shown_text = "\n".join([FRAME, *(text for note in matches for text in (note.line, *note.shown))])
     _write_entry(staging, project_id, sorted(echo.fingerprints_of(shown_text)), now_ns)
-    context = brief.visible_text("\n".join([FRAME, *(note.line for note in matches)]))
+    context = brief.harmless("\n".join([FRAME, *(note.line for note in matches)]))
     inner = {"hookEventName": "UserPromptSubmit", "additionalContext": context}
     return json.dumps({"hookSpecificOutput": inner}).encode()
 

@@ -17,7 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING or __package__:
     from collections.abc import Iterator, Sequence
 
-    from cortex.hooks import ticket
+    from cortex.hooks import private, ticket
     from cortex.hooks.prose import (
         own_prose as self_report,
     )
@@ -30,6 +30,7 @@ if TYPE_CHECKING or __package__:
     )
     from cortex.hooks.prose.own_prose import own_prose
 else:
+    import private
     import ticket
     from prose import (
         own_prose as self_report,
@@ -261,7 +262,7 @@ def reports_in(
         if time.monotonic() > give_up_at:
             break
         record = _own_record(line)
-        if record is None or is_below(str(record.get("cwd")), excluded):
+        if record is None or private.is_below(str(record.get("cwd")), excluded):
             continue
         day, session = plain.day_of(str(record.get("timestamp"))), _digits(record.get("sessionId"))
         for block in _blocks(record):
@@ -286,11 +287,6 @@ def shown_tags(text: str) -> Iterator[tuple[str, str]]:
     for kind, words in self_report.tags_in(plain.without_private(text)):
         if not _PROVENANCE.search(words):
             yield kind, words
-
-
-def is_below(folder: str, above: tuple[str, ...]) -> bool:
-    """Return whether `folder` is one of the folders `above` or lies in one."""
-    return any(folder == path.rstrip("/") or folder.startswith(path.rstrip("/") + "/") for path in above)
 
 
 class _Lists:

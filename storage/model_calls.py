@@ -28,7 +28,7 @@ from pathlib import Path
 from cortex.storage.ground.files import (
     is_process,
     sync_folder,
-    write_atomically,
+    write_stored,
     writing_to,
 )
 from cortex.storage.lake.encryption import is_sealed
@@ -471,7 +471,7 @@ class Arrivals:
         with writing_to(self._lake.home):
             self._folder.mkdir(parents=True, exist_ok=True)
             sync_folder(self._folder.parent)
-            write_atomically(path, content)
+            write_stored(self._lake.home, path, content)
 
     def read(self) -> list[Arrival]:
         """

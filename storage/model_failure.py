@@ -7,7 +7,7 @@ from datetime import datetime
 from pathlib import Path
 
 from cortex.hooks import health
-from cortex.storage.ground.files import write_atomically, writing_to
+from cortex.storage.ground.files import write_stored, writing_to
 from cortex.storage.settings.settings import Settings
 
 EMBEDDER = "runs/embedder.json"
@@ -51,9 +51,7 @@ def note_failure(home: Path, failure: ModelFailure, path: str = EMBEDDER) -> Non
         "reason": failure.reason,
         "until": failure.until.isoformat() if failure.until else None,
     }
-    with writing_to(home):
-        (home / path).parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(home / path, json.dumps(note).encode())
+    write_stored(home, home / path, json.dumps(note).encode())
 
 
 def clear_failure(home: Path, path: str = EMBEDDER) -> None:

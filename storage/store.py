@@ -8,7 +8,7 @@ from datetime import datetime
 from functools import cached_property
 from pathlib import Path
 
-from cortex.storage.ground.files import remove_parts, writing_to
+from cortex.storage.ground.files import remove_temporaries, writing_to
 from cortex.storage.lake.journal import CallLog, Journal
 from cortex.storage.lake.lake import Lake
 from cortex.storage.lake.manifest import Output
@@ -82,11 +82,9 @@ class Store:
     def repair(self) -> int:
         """Remove what a killed run left half written; return how many files. Only under the lease."""
         with writing_to(self.home):
-            folders = (self.lake.root, self.runs, self.published.root)
             self.rebuilt_tables().remove()
-            removed = sum(remove_parts(folder) for folder in folders if folder.is_dir())
-            removed += self.lake.remove_unfinished()
-            return removed + self.staging.sweep_temp(self.lake.manifest.cursors)
+            removed = remove_temporaries(self.home) + self.lake.remove_unfinished()
+            return removed + self.staging.sweep_links(self.lake.manifest.cursors)
 
 
 @contextmanager

@@ -1,10 +1,12 @@
 """Looks for a text in every byte of a folder, and in what the files of known formats decode to."""
 
+import gzip
 import json
+import re
 import sqlite3
 import zlib
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -26,8 +28,17 @@ def traces(home: Path, *texts: str) -> list[str]:
     return places
 
 
+def name_patterns(home: Path) -> set[str]:
+    """Return the names of the files below `home`, without what is of one content, moment or process."""
+    names = {path.relative_to(home).as_posix() for path in home.rglob("*") if path.is_file()}
+    return {re.sub(r"[0-9a-f]*[0-9][0-9a-fTZ-]*", "N", name) for name in names}
+
+
 def _texts_of(path: Path) -> Iterator[str]:
     raw = path.read_bytes()
+    if raw.startswith(b"\x1f\x8b"):
+        with suppress(OSError, EOFError):
+            raw += gzip.decompress(raw)
     yield raw.decode("utf-8", "replace")
     yield raw.decode("utf-16-le", "replace")
     if path.suffix == ".parquet":

@@ -26,6 +26,7 @@ from cortex.flows.run.run import FreshLedger, Run
 from cortex.flows.run_report import RunReport
 from cortex.flows.stages.guard import guard
 from cortex.flows.stages.order import PUBLISH, TABLES
+from cortex.storage.copies.backup import restore_lake_files
 from cortex.storage.lake.adopted_manifest import (
     adopted,
     lake_files_in,
@@ -350,9 +351,13 @@ class LakeRepair:
         """Move files that are damaged, in doubt or unknown out of the store, and commit what is left."""
         inventory = lake_files_in(self._home)
         doubtful = set(inventory.damaged) | (set(inventory.unclear()) if self._adopts else set())
-        manifest = None if self._adopts else Store(self._home).lake
-        if manifest is not None:
-            doubtful |= set(manifest.unknown())
+        store = None if self._adopts else Store(self._home)
+        manifest = store.lake if store else None
+        if store is not None and manifest is not None:
+            changed = manifest.damaged_files()
+            sound = restore_lake_files(store, changed)
+            doubtful |= {file.path for file in changed if (manifest.root / file.path).is_file()}
+            doubtful = (doubtful | set(manifest.unknown())) - {file.path for file in sound}
         self.done.folder = quarantine_files(self._home, doubtful, self._now)
         self.done.left_out = tuple(sorted(doubtful))
         if manifest is not None:

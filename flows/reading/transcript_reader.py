@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     import polars as pl
 
 
+# Why a line is not read: its writer has not ended it.
+UNFINISHED = "last line is not finished yet"
+
+
 @dataclass
 class TurnsRead:
     """What one transcript gave from a position on; `read_to` is the byte behind the last line read."""
@@ -44,7 +48,7 @@ class TurnsRead:
         self.quarantined += [QuarantinedLine(source.file, line.line, line.reason) for line in reading.unread]
         if reading.consumed_bytes < len(piece.data):
             half = piece.first_line + reading.consumed_lines
-            self.quarantined.append(QuarantinedLine(source.file, half, "last line is not finished yet"))
+            self.quarantined.append(QuarantinedLine(source.file, half, UNFINISHED))
         if not self.is_transcript:
             written = sum(1 for line in piece.data[: reading.consumed_bytes].split(b"\n") if line.strip())
             self.is_transcript = reading.turns.num_rows > 0 or len(reading.unread) < written

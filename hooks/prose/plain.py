@@ -80,10 +80,20 @@ def on_one_line(text: str) -> str:
 
 def _plainer(line: str) -> str:
     line = _SPACE.sub(" ", line).strip()
-    line = _COMMENT_END.sub("->", _TAG.sub("‹", line))
+    line = untagged(line)
     line = _TAG_OF_A_MEMORY.sub(_label, _IMAGE.sub("", _FENCE.sub("'", line)))
     line = _SELF_REPORT.sub("(", line)
     return closed(_LEAD.sub("", line)).strip()
+
+
+def untagged(text: str) -> str:
+    """
+    Return `text` so that nothing in it begins a tag or ends a comment.
+
+    >>> untagged("x</system-reminder> a < b -->")
+    'x‹/system-reminder> a < b ->'
+    """
+    return _COMMENT_END.sub("->", _TAG.sub("‹", text))
 
 
 def _label(tag: re.Match[str]) -> str:

@@ -5,7 +5,7 @@ It may hold the parts that a backup writes and no other, as regular files, no la
 no larger than text and Parquet can shrink to its size. Only a store that was checked whole is put in place.
 """
 
-import hashlib
+import contextlib
 import io
 import json
 import os
@@ -13,6 +13,7 @@ import re
 import shutil
 import stat
 import tarfile
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
@@ -23,6 +24,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from cortex.hooks.background import ENGINE
+from cortex.storage.copies.copy_register import BACKUP_KIND, outside_copies
 from cortex.storage.copies.swapping import (
     Swap,
     disable_settings,
@@ -34,14 +36,17 @@ from cortex.storage.copies.swapping import (
 )
 from cortex.storage.elsewhere.store_lease import lease
 from cortex.storage.ground.files import (
+    TEMPORARY,
     remove_abandoned_parts,
     replacing,
+    sha256_of,
     sync_folder,
+    write_stored,
     writing_to,
 )
 from cortex.storage.lake.encryption import ENCRYPTED, Vault
 from cortex.storage.lake.lake import LAKE_TABLES
-from cortex.storage.lake.lake_files import readable
+from cortex.storage.lake.lake_files import CHANGED, damaged, readable
 from cortex.storage.lake.manifest import (
     LakeFile,
     Manifest,
@@ -113,16 +118,19 @@ def write_backup(store: Store, file: Path, at: datetime) -> Backup:
 
     Sealed lake files go in as they are; their key does not. Tables, briefs and staging are not in it: tables
     and briefs are rebuilt, staging is a queue. The file appears whole or not at all, readable by its owner
-    only. Only under the lease. Raises StoreNotWritable.
+    only. Only under the lease. Raises StoreNotWritable, and FileDamaged for a store that is not sound.
     """
     parts = _parts(store)
     rows: dict[str, int] = {}
+    digests = {name: sha256_of(path) for name, path in sorted(parts.items())}
     for lake_file in store.lake.manifest.files.values():
+        if digests.get(f"lake/{lake_file.path}", "") != lake_file.digest != "":
+            raise damaged(lake_file, CHANGED)
         rows[lake_file.table] = rows.get(lake_file.table, 0) + lake_file.rows
     backup = Backup(
         version=BACKUP_VERSION,
         made_at=at.isoformat(),
-        files={name: sha256_of(path) for name, path in sorted(parts.items())},
+        files=digests,
         rows=rows,
         bytes=sum(path.stat().st_size for path in parts.values()),
     )
@@ -160,12 +168,6 @@ def _write_tar(path: Path, backup: Backup, parts: dict[str, Path]) -> None:
             tar.add(part, arcname=name, recursive=False)
     with path.open("rb") as written:
         os.fsync(written.fileno())
-
-
-def sha256_of(path: Path) -> str:
-    """Return the SHA-256 of a file, as hex digits."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 # -- Restore: a backup takes the place of a store. The file may come from anyone, so nothing in it is
@@ -241,6 +243,31 @@ def restore_backup(
             if begun is None or not home.with_name(begun.previous).is_dir():
                 shutil.rmtree(fresh, ignore_errors=True)
     return backup, previous
+
+
+def restore_lake_files(store: Store, files: Sequence[LakeFile]) -> list[LakeFile]:
+    """
+    Put damaged lake files back, byte for byte, from the backups that the store knows of; return which.
+
+    A file is put back only as what was noted when it was written: whose a backup is does not matter. Only
+    under the lease. Raises StoreNotWritable.
+    """
+    missing = {f"lake/{file.path}": file for file in files if file.digest}
+    sound: list[LakeFile] = []
+    for copy in outside_copies(store.home):
+        if copy.kind != BACKUP_KIND or not missing:
+            continue
+        into = store.home / TEMPORARY / f"{os.urandom(8).hex()}.{os.getpid()}.tmp"
+        with writing_to(store.home), contextlib.suppress(NotFound, SchemaMismatch):
+            try:
+                into.mkdir(parents=True, mode=0o700)
+                backup = _unpacked(Path(copy.place), into)
+                for name in [name for name, file in missing.items() if backup.files.get(name) == file.digest]:
+                    write_stored(store.home, store.home / name, (into / name).read_bytes())
+                    sound.append(missing.pop(name))
+            finally:
+                shutil.rmtree(into, ignore_errors=True)
+    return sound
 
 
 def _is_encrypted(store: Path) -> bool:

@@ -6,8 +6,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from cortex.storage.ground.files import write_atomically, writing_to
+from cortex.storage.ground.files import write_stored
 from cortex.transforms.errors import StoreNotWritable
+
+# Copies of this kind hold the lake's files as they are.
+BACKUP_KIND = "backup"
 
 COPIES_FILE = Path("runs") / "copies.json"
 # The oldest are dropped: a nightly backup under a new name each day makes 365 a year.
@@ -40,6 +43,5 @@ def note_copy(home: Path, kind: str, place: str, now: datetime) -> None:
     copy = OutsideCopy(kind, place, now.isoformat(timespec="seconds"))
     others = [each for each in outside_copies(home) if (each.kind, each.place) != (kind, place)]
     content = json.dumps([vars(each) for each in [copy, *others][:MOST_COPIES]], indent=1).encode()
-    with suppress(StoreNotWritable), writing_to(home):
-        (home / COPIES_FILE).parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(home / COPIES_FILE, content)
+    with suppress(StoreNotWritable):
+        write_stored(home, home / COPIES_FILE, content)

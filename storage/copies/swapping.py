@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from cortex.storage.elsewhere.store_lease import lease
-from cortex.storage.ground.files import PART_SUFFIX, write_atomically, writing_to
+from cortex.storage.ground.files import PART_SUFFIX, write_stored, writing_to
 
 # In the restored store until its first run is done: which store it replaced, and which backup it came from.
 NOTE = Path("runs") / "restored.json"
@@ -39,7 +39,7 @@ def staging_copy(home: Path) -> Path:
 
 def note_swap(store: Path, swap: Swap) -> None:
     """Note in a store about to be put in place what it replaces."""
-    write_atomically(store / NOTE, json.dumps(asdict(swap)).encode())
+    write_stored(store, store / NOTE, json.dumps(asdict(swap)).encode())
 
 
 def swap_of(store: Path) -> Swap | None:

@@ -5,6 +5,7 @@ import os
 import re
 import secrets
 import shutil
+import stat
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import Any, BinaryIO, Protocol, TypeVar
 from cortex.storage.elsewhere.commit_log import is_removable
 from cortex.storage.ground.files import PART_SUFFIX, sync_folder
 from cortex.storage.ground.place import check_uri, install_extra
-from cortex.transforms.errors import StoreUnreachable, UsageError
+from cortex.transforms.errors import FileDamaged, StoreUnreachable, UsageError
 
 _Item = TypeVar("_Item")
 
@@ -24,6 +25,10 @@ REQUEST_SECONDS, RETRY_SECONDS = 60, 30
 TRANSFERS = 8
 
 CHUNK_BYTES = 4 * 1024 * 1024
+
+# What is read into memory at once: a snapshot of 32 MB takes 43 MB as an envelope, a tree of 100,000 files
+# 20 MB. Whoever may write there may put anything under any name.
+MOST_OBJECT_BYTES = 64 * 1024 * 1024
 
 # Also of what is not an entry yet.
 _LOG_NAME = re.compile(r"log/\.?(\d{10,})\.json")
@@ -36,16 +41,21 @@ class Bucket(Protocol):
         """Write an object unless there is one of that name; return whether this call did."""
 
     def read(self, name: str) -> bytes | None:
-        """Return an object's content; None if there is none."""
+        """
+        Return an object's content; None if there is none.
+
+        Raises FileDamaged, before any of it is read, for more than MOST_OBJECT_BYTES and what is no file.
+        """
 
     def put(self, name: str, content: bytes | Path) -> None:
         """Write an object from bytes or from a file, over any before it."""
 
-    def fetch(self, name: str, path: Path) -> bool:
+    def fetch(self, name: str, path: Path, most_bytes: int) -> bool:
         """
         Write an object's content to a file; return whether there is such an object.
 
-        Where the file cannot be written the system's own OSError is raised.
+        Raises FileDamaged for an object of more than `most_bytes`. Where the file cannot be written the
+        system's own OSError is raised.
         """
 
     def names(self, prefix: str) -> Iterator[str]:
@@ -101,10 +111,11 @@ class FolderBucket:
     def read(self, name: str) -> bytes | None:
         """Return an object's content; None if there is none."""
         with self._reaching():
-            try:
-                return (self._root / name).read_bytes()
-            except FileNotFoundError:
+            source = self._opened(name, MOST_OBJECT_BYTES)
+            if source is None:
                 return None
+            with source:
+                return source.read(MOST_OBJECT_BYTES)
 
     def put(self, name: str, content: bytes | Path) -> None:
         """Write an object from bytes or from a file."""
@@ -117,16 +128,27 @@ class FolderBucket:
             part.replace(self._root / name)
             sync_folder((self._root / name).parent)
 
-    def fetch(self, name: str, path: Path) -> bool:
+    def fetch(self, name: str, path: Path, most_bytes: int) -> bool:
         """Write an object's content to a file; return whether there is such an object."""
         with self._reaching():
-            try:
-                source = (self._root / name).open("rb")
-            except FileNotFoundError:
+            source = self._opened(name, most_bytes)
+            if source is None:
                 return False
         with source:
             _write(path, self._chunks(source))
         return True
+
+    def _opened(self, name: str, most_bytes: int) -> BinaryIO | None:
+        try:
+            descriptor = os.open(self._root / name, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return None
+        source = os.fdopen(descriptor, "rb")
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode) or status.st_size > most_bytes:
+            source.close()
+            raise too_large(name, status.st_size)
+        return source
 
     def _chunks(self, source: BinaryIO) -> Iterator[bytes]:
         with self._reaching():
@@ -211,22 +233,28 @@ class S3Bucket:
         """Return an object's content; None if there is none."""
         with self._reaching():
             try:
-                return bytes(self._library.get(self._store, name).bytes())
+                answer = self._library.get(self._store, name)
             except FileNotFoundError:
                 return None
+            if answer.meta["size"] > MOST_OBJECT_BYTES:
+                raise too_large(name, answer.meta["size"])
+            return bytes(answer.bytes())
 
     def put(self, name: str, content: bytes | Path) -> None:
         """Write an object from bytes or from a file."""
         with self._reaching():
             self._library.put(self._store, name, content)
 
-    def fetch(self, name: str, path: Path) -> bool:
+    def fetch(self, name: str, path: Path, most_bytes: int) -> bool:
         """Write an object's content to a file; return whether there is such an object."""
         with self._reaching():
             try:
-                stream = self._library.get(self._store, name).stream(min_chunk_size=CHUNK_BYTES)
+                answer = self._library.get(self._store, name)
             except FileNotFoundError:
                 return False
+            if answer.meta["size"] > most_bytes:
+                raise too_large(name, answer.meta["size"])
+            stream = answer.stream(min_chunk_size=CHUNK_BYTES)
         _write(path, self._chunks(stream))
         return True
 
@@ -267,6 +295,14 @@ def bucket_at(uri: str) -> Bucket:
         return FolderBucket(Path(rest))
     bucket, _, prefix = rest.strip("/").partition("/")
     return S3Bucket(bucket, prefix)
+
+
+def too_large(name: str, size: int) -> FileDamaged:
+    """Return the error for an object that Cortex did not write: no file, or larger than it can be."""
+    return FileDamaged(
+        f"the object {name} ({size:,} bytes) is not one that Cortex wrote.",
+        "Look who may write there, and remove it; whose it was writes it again.",
+    )
 
 
 def unreachable(place: str, reason: str) -> StoreUnreachable:

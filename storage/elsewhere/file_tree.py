@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from cortex.storage.ground.files import PART_SUFFIX, write_atomically, writing_to
+from cortex.storage.ground.files import sha256_of, write_stored
 from cortex.storage.lake.manifest import is_lake_file
 from cortex.storage.tables.search_file import DATABASE_FILE, SEARCH_FILE, SEARCH_FILE_SIDECARS
 from cortex.transforms.errors import ManifestDamaged
@@ -103,7 +103,7 @@ def is_shared(path: str) -> bool:
 
 
 def shared_paths(home: Path, lake_files: Iterable[str]) -> Iterator[str]:
-    """Yield the files that make the present state, but for the manifest; unfinished ones are left out."""
+    """Yield the files that make the present state, but for the manifest."""
     yield from (f"lake/{path}" for path in sorted(lake_files))
     yield from folder_paths(home)
 
@@ -113,15 +113,13 @@ def folder_paths(home: Path) -> Iterator[str]:
     for folder in SHARED:
         for path in sorted((home / folder).rglob("*")):
             name = path.relative_to(home).as_posix()
-            is_part = path.name.startswith(".") and path.name.endswith(PART_SUFFIX)
-            if path.is_file() and not path.is_symlink() and not is_part and is_shared(name):
+            if path.is_file() and not path.is_symlink() and is_shared(name):
                 yield name
 
 
 def digest_of(path: Path) -> str:
     """Return the digest of a file's content."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()[:DIGEST_CHARS]
+    return sha256_of(path)[:DIGEST_CHARS]
 
 
 def digest_of_bytes(content: bytes) -> str:
@@ -162,6 +160,4 @@ class FileIndex:
         """Write the index for later processes."""
         path = self._home / INDEX_FILE
         there = {name: seen for name, seen in self._known.items() if os.path.lexists(self._home / name)}
-        with writing_to(self._home):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            write_atomically(path, json.dumps(there).encode())
+        write_stored(self._home, path, json.dumps(there).encode())

@@ -7,6 +7,7 @@ To rotate the team's key only the wrapped keys are written again; without it no 
 import base64
 import json
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -197,15 +198,15 @@ class SharePlace:
 
     def check_key(self) -> None:
         """Raise KeyUnavailable where the team encrypts and this member has no key, or another."""
-        envelopes = self._envelopes()
-        ids = {wrapped_with(content, name) for name, content in envelopes.items()}
-        if envelopes and (self.key is None or self.key.id not in ids):
-            self._opened(*next(iter(envelopes.items())))
+        key_ids = self._key_ids()
+        if key_ids and (self.key is None or self.key.id not in key_ids.values()):
+            name = next(iter(key_ids))
+            self._opened(name, self._bucket.read(name))
 
     @property
     def is_encrypted(self) -> bool:
         """Whether anything there is encrypted."""
-        return bool(self._envelopes())
+        return bool(self._key_ids())
 
     def members(self) -> Members | None:
         """Return who may do what; None if nobody ever said. Raises KeyUnavailable and FileDamaged."""
@@ -235,35 +236,56 @@ class SharePlace:
         """Remove another member's snapshots of projects."""
         self._bucket.remove([f"{_ROOT}/{project_id}/{member}.json" for project_id in project_ids])
 
-    def rewrap(self, new: EncryptionKey) -> int:
+    def rewrap(self, new: EncryptionKey) -> tuple[int, list[str]]:
         """
-        Wrap the data keys of all objects with another team key; return how many objects were written.
+        Wrap the data keys of all objects with another team key; return how many, and the names of the others.
 
-        Objects in clear are encrypted. Repeated after a kill, it goes on with those that are left. Raises
-        KeyUnavailable for an object that neither key opens.
+        Objects in clear are encrypted where the team had no key before. Under a key anyone who can write
+        there may have put them there, so they stay as they are, and unread; so does what is damaged or of
+        another key. Repeated after a kill, it goes on with those that are left. Raises KeyUnavailable if this
+        member's key opens none.
         """
-        count = 0
+        count, known = 0, 0
+        skipped: list[str] = []
+        refused: KeyUnavailable | None = None
         for name in [*self._snapshots(), _MEMBERS]:
-            content = self._bucket.read(name)
-            if content is None:
-                continue
-            if not is_envelope(content):
-                fresh = encrypted_object(new, content, name)
-            elif wrapped_with(content, name) == new.id:
-                continue
+            try:
+                content = self._bucket.read(name)
+                if content is None:
+                    continue
+                if is_envelope(content) and wrapped_with(content, name) == new.id:
+                    known += 1
+                    continue
+                fresh = self._rewrapped(name, content, new)
+            except KeyUnavailable as error:
+                refused = error
+                skipped.append(name)
+            except FileDamaged:
+                skipped.append(name)
             else:
-                fresh = rewrapped_object(self.key or new, new, content, name)
-            self._bucket.put(name, fresh)
-            count += 1
-        return count
+                self._bucket.put(name, fresh)
+                count += 1
+        if refused is not None and not count and not known:
+            raise refused
+        return count, skipped
+
+    def _rewrapped(self, name: str, content: bytes, new: EncryptionKey) -> bytes:
+        if self.key is None and not is_envelope(content):
+            return encrypted_object(new, content, name)
+        self._opened(name, content)  # what does not open now is not what its member wrote
+        return rewrapped_object(self.key or new, new, content, name)
 
     def _snapshots(self) -> list[str]:
         names = sorted(self._bucket.names(_ROOT + "/"))
         return [name for name in names if len(name.split("/")) == 3 and name.endswith(".json")]
 
-    def _envelopes(self) -> dict[str, bytes]:
-        contents = {name: self._bucket.read(name) or b"" for name in self._snapshots()}
-        return {name: content for name, content in contents.items() if is_envelope(content)}
+    def _key_ids(self) -> dict[str, str]:
+        """Return, by object, the id of the team key that it was wrapped with; of envelopes alone."""
+        key_ids = {}
+        for name in self._snapshots():
+            with suppress(FileDamaged):  # of another form, or too large
+                key_ids[name] = wrapped_with(self._bucket.read(name) or b"", name)
+        return key_ids
 
     def _opened(self, name: str, content: bytes | None) -> bytes | None:
         """Return an object's content in clear. Raises KeyUnavailable, FileDamaged."""

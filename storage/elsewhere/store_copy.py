@@ -32,10 +32,9 @@ from cortex.storage.elsewhere.file_tree import (
     read_tree,
 )
 from cortex.storage.ground.files import (
-    PART_SUFFIX,
     own_lock,
-    replacing,
-    write_atomically,
+    replacing_stored,
+    write_stored,
     writing_to,
 )
 from cortex.storage.ground.place import RemoteNote, keep_note, remote_note
@@ -88,10 +87,7 @@ def note_unindexed(home: Path, paths: Iterable[str]) -> None:
     matches = filter(None, map(_DATASET_FILE.fullmatch, paths))
     changed = {(match[1], match[2]) for match in matches if match[2] in PROJECTED}
     if parts := sorted(changed | _unindexed(home)):
-        path = home / UNINDEXED_FILE
-        with writing_to(home):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            write_atomically(path, json.dumps(parts).encode())
+        write_stored(home, home / UNINDEXED_FILE, json.dumps(parts).encode())
 
 
 def index_tables(home: Path) -> None:
@@ -168,6 +164,9 @@ def _unindexed(home: Path) -> set[_Part]:
 
 # How often a reader begins again whom a writer overtook: what it was reading is gone.
 READINGS = 5
+
+# A sealed object is longer than its file, by far less than this.
+ENCRYPTION_BYTES = 64 * 1024
 
 
 class ObjectGone(Exception):
@@ -246,20 +245,16 @@ def _bring_in(home: Path, bucket: Bucket, tree: FileTree, new: list[str], vault:
 
 
 def _fetch(home: Path, bucket: Bucket, path: str, stored: Stored, vault: Vault) -> None:
-    target = home / path
-    with writing_to(home):
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with replacing(target, target.with_name(f".{target.name}{PART_SUFFIX}")) as part:
-            if not bucket.fetch(stored.name, part):
-                part.touch()
-                raise ObjectGone(stored.name)
-            if stored.key_id:
-                part.write_bytes(vault.decrypted_bytes(part.read_bytes(), path))
-            if digest_of(part) != stored.digest:
-                raise FileDamaged(
-                    f"the object {stored.name} of the store is damaged: it differs from what was written.",
-                    "Put it back from a copy or an older version of the bucket.",
-                )
+    with replacing_stored(home, home / path) as part:
+        if not bucket.fetch(stored.name, part, stored.size + ENCRYPTION_BYTES):
+            raise ObjectGone(stored.name)
+        if stored.key_id:
+            part.write_bytes(vault.decrypted_bytes(part.read_bytes(), path))
+        if digest_of(part) != stored.digest:
+            raise FileDamaged(
+                f"the object {stored.name} of the store is damaged: it differs from what was written.",
+                "Put it back from a copy or an older version of the bucket.",
+            )
 
 
 def _remove(home: Path, paths: Iterable[str]) -> None:

@@ -6,16 +6,29 @@ folder.
 import contextlib
 import errno
 import glob
+import hashlib
 import os
+import re
+import shutil
+import time
 from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 from typing import TextIO
 
+from cortex.hooks.ticket import TEMP
 from cortex.transforms.errors import StoreBusy, StoreNotWritable
 
-# Ends the name of every file that is being written; a run removes what a killed run left.
+# Below the home: where all that goes into the store is written, also by hooks, before it is moved to its
+# place. A run empties it, whatever a library has put next to a file of ours.
+TEMPORARY = Path("staging") / TEMP
+
+# Ends the name of what is written next to its place, outside the store.
 PART_SUFFIX = ".part"
+
+# Whose writer is unknown to live is dead after this long: a hook is killed by the client after 5 s, and all
+# that takes longer is written under the lease.
+TEMPORARY_DEAD_AFTER_SECONDS = 60
 
 _NOT_WRITABLE = {
     errno.EROFS,
@@ -26,6 +39,8 @@ _NOT_WRITABLE = {
     errno.ENOTDIR,
     errno.EISDIR,
     errno.EEXIST,
+    # What a drive elsewhere answers with; the same command goes on once it is back.
+    *(errno.EIO, errno.EBUSY, errno.ESTALE, errno.ETIMEDOUT, errno.ENOTCONN),
 }
 
 # SQLite has words of its own for them.
@@ -104,16 +119,60 @@ def replacing(path: Path, part: Path | None = None) -> Iterator[Path]:
     try:
         yield part
         _sync(part)
-        part.replace(path)
+        _move(part, path)
     except BaseException:
         part.unlink(missing_ok=True)
         raise
     sync_folder(path.parent)
 
 
+def _move(part: Path, path: Path) -> None:
+    try:
+        part.replace(path)
+    except OSError as error:
+        if error.errno != errno.EXDEV:
+            raise
+        # A folder of the store may be a link to another disk.
+        with replacing(path) as neighbour:
+            shutil.copyfile(part, neighbour)
+        part.unlink()
+
+
 def write_atomically(path: Path, content: bytes) -> None:
-    """Write `content` to `path`; readers see the old or the new file."""
+    """Write `content` to `path`, which is outside the store; readers see the old or the new file."""
     with replacing(path) as part:
+        part.write_bytes(content)
+
+
+def make_home(home: Path) -> None:
+    """Make the store's folder unless there is one, for its user alone: what is below may be read by more."""
+    home.mkdir(parents=True, exist_ok=True, mode=0o700)
+
+
+@contextlib.contextmanager
+def replacing_stored(home: Path, path: Path) -> Iterator[Path]:
+    """
+    Yield a path among the store's temporaries: what is written there replaces `path`, which is in the store.
+
+    Missing folders are made. Raises StoreNotWritable.
+    """
+    with writing_to(home):
+        make_home(home)
+        (home / TEMPORARY).mkdir(parents=True, exist_ok=True, mode=0o700)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        part = home / TEMPORARY / f"{os.urandom(8).hex()}.{os.getpid()}.tmp"
+        try:
+            with replacing(path, part):
+                yield part
+        except BaseException:
+            for left in part.parent.glob(f"{part.name}*"):  # what a library put next to it
+                _remove(left)
+            raise
+
+
+def write_stored(home: Path, path: Path, content: bytes) -> None:
+    """Write `content` to `path`, which is in the store, as `replacing_stored` does."""
+    with replacing_stored(home, path) as part:
         part.write_bytes(content)
 
 
@@ -164,6 +223,12 @@ def _sync(path: Path) -> None:
         os.close(descriptor)
 
 
+def sha256_of(path: Path) -> str:
+    """Return the SHA-256 of a file, as hex digits."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
 def folder_bytes(folder: Path) -> int:
     """Return the bytes of all files below a folder; 0 if there is none."""
     total = 0
@@ -173,13 +238,46 @@ def folder_bytes(folder: Path) -> int:
     return total
 
 
-def remove_parts(root: Path) -> int:
-    """Remove what killed writers left below `root`; return how many files. Only under the lease."""
+def remove_temporaries(home: Path) -> int:
+    """Remove what killed writers left in the store; return how many files and folders. Under the lease."""
     removed = 0
-    for part in root.rglob(f".*{PART_SUFFIX}"):  # others call their files .part too, but do not hide them
-        part.unlink(missing_ok=True)
-        removed += 1
+    for path in (*_listed(home / TEMPORARY), *_former_temporaries(home)):
+        if _is_abandoned(path):
+            _remove(path)
+            removed += 1
     return removed
+
+
+# As earlier versions wrote next to a file's place. Others call their files .part too, but do not hide them.
+_FORMER_PART = re.compile(r"\..+\.part(?:\.wal)?")
+
+
+def _former_temporaries(home: Path) -> Iterator[Path]:
+    for folder in (home, home / "tables", *_listed(home / "staging")):
+        yield from (path for path in _listed(folder) if _FORMER_PART.fullmatch(path.name))
+    for folder in (home / "lake", home / "runs", home / "published"):
+        yield from (path for path in folder.rglob(".*.part*") if _FORMER_PART.fullmatch(path.name))
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def _listed(folder: Path) -> list[Path]:
+    try:
+        return sorted(folder.iterdir())
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+
+
+def _is_abandoned(path: Path) -> bool:
+    writer = writer_of(path)
+    if writer is None or not is_process(writer):
+        return True
+    return time.time() - modified_at(path) > TEMPORARY_DEAD_AFTER_SECONDS
 
 
 def remove_abandoned_parts(path: Path) -> None:
@@ -191,9 +289,14 @@ def remove_abandoned_parts(path: Path) -> None:
 
 
 def writer_of(part: Path) -> int | None:
-    """Return the number of the process in a name like `.x.123.part`, None in a name that no writer gives."""
-    number = part.name.split(".")[-2]
-    return int(number) if number.isdecimal() else None
+    """
+    Return the number of the process in the name of a file that is being written, None without one.
+
+    >>> writer_of(Path(".x.123.part")), writer_of(Path("x.123.tmp.wal")), writer_of(Path(".x.part"))
+    (123, 123, None)
+    """
+    number = re.search(r"\.(\d+)\.(?:part|tmp)(?:\.\w+)?$", part.name)
+    return int(number[1]) if number else None
 
 
 def is_process(pid: int) -> bool:
@@ -230,7 +333,8 @@ def own_lock(home: Path) -> Iterator[None]:
 
     runs = home / "runs"
     with writing_to(home):
-        runs.mkdir(parents=True, exist_ok=True)
+        make_home(home)
+        runs.mkdir(exist_ok=True)
         lock = FileLock(runs / "lease.lock", timeout=0)
         try:
             lock.acquire()

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Protocol
 
 from cortex.hooks.home import COPIES, copy_of
-from cortex.storage.ground.files import write_atomically, writing_to
+from cortex.storage.ground.files import write_stored
 from cortex.transforms.errors import StoreBusy, UsageError
 
 # In a folder that is a copy of a store elsewhere.
@@ -91,9 +91,7 @@ def begin_copy(home: Path, uri: str) -> RemoteNote:
 
 def keep_note(home: Path, note: RemoteNote) -> None:
     """Write the note."""
-    with writing_to(home):
-        home.mkdir(parents=True, exist_ok=True, mode=0o700)
-        write_atomically(home / NOTE_FILE, json.dumps(asdict(note), indent=1).encode())
+    write_stored(home, home / NOTE_FILE, json.dumps(asdict(note), indent=1).encode())
 
 
 def check_uri(uri: str) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from cortex.storage.ground.files import write_atomically, writing_to
+from cortex.storage.ground.files import write_stored
 from cortex.storage.lake.encryption import is_sealed
 from cortex.storage.lake.lake import Lake
 from cortex.storage.lake.manifest import ManifestNotes
@@ -60,9 +60,7 @@ class Journal:
         name = f"{row['entry_id']}.json"
         if self._lake.key_id:
             content = self._lake.vault.encrypted_bytes(content, _place(name), self._lake.key_id)
-        with writing_to(self._home):
-            self._waiting.mkdir(parents=True, exist_ok=True)
-            write_atomically(self._waiting / name, content)
+        write_stored(self._home, self._waiting / name, content)
 
     def waiting(self) -> list[dict[str, object]]:
         """Return the entries that no run has taken in yet, by name. Raises KeyUnavailable for sealed ones."""
@@ -226,9 +224,7 @@ class CallLog:
         name = f"{row['call_id']}.json"
         if self._lake.key_id:
             content = self._lake.vault.encrypted_bytes(content, _call_log_place(name), self._lake.key_id)
-        with writing_to(self._lake.home):
-            self._folder.mkdir(parents=True, exist_ok=True)
-            write_atomically(self._folder / name, content)
+        write_stored(self._lake.home, self._folder / name, content)
 
     def read(self) -> pa.Table:
         """Return all CALLS, the oldest first, each once."""

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from cortex.storage.ground.files import writing_to
+from cortex.storage.ground.files import write_stored, writing_to
 from cortex.storage.lake.encryption import (
     ENCRYPTED,
     EncryptionKey,
@@ -21,17 +21,18 @@ from cortex.storage.lake.encryption import (
     encrypted_bytes,
 )
 from cortex.storage.lake.lake_files import (
+    CHANGED,
     UNREADABLE,
     Label,
     Unfinished,
+    damage_of,
     damaged,
     files_below,
-    label_of,
+    lake_digest,
     mismatch,
     place_of,
     readable,
     unclear,
-    write_durably,
     write_rows,
 )
 from cortex.storage.lake.manifest import (
@@ -157,12 +158,22 @@ class Lake:
         change = Change(self)
         with writing_to(self.home):
             yield change
+            self._note_digests(change.manifest)
             change.manifest.replaced = self._replaced_by(change.manifest)
-            self.manifest_path.parent.mkdir(parents=True, exist_ok=True)
             write_manifest(self.manifest_path, change.manifest)
             self.manifest = change.manifest
             self._has_gathered = False
             self.unfinished.clear()
+
+    def _note_digests(self, manifest: Manifest) -> None:
+        """Note the digests of files of which earlier versions noted none."""
+        for file in [file for file in manifest.files.values() if not file.digest]:
+            is_sealed = file.path.endswith(ENCRYPTED)
+            if (self.root / file.path).is_file() and (
+                is_sealed or not damage_of(self.root, file, self.vault)
+            ):
+                digest = lake_digest(self.root / file.path, reads_again=True)
+                manifest.files[file.path] = replace(file, digest=digest)
 
     def _replaced_by(self, after: Manifest) -> frozenset[str]:
         """Return the files on disk that count no more once `after` is the manifest, and that are ours."""
@@ -219,7 +230,13 @@ class Lake:
         self.unfinished.note(label.generation, relative)
         write_rows(self.root, relative, label, rows, self.vault, self.key_id)
         return LakeFile(
-            relative, table.name, label.partition, rows.num_rows, label.generation, label.sessions
+            relative,
+            table.name,
+            label.partition,
+            rows.num_rows,
+            label.generation,
+            label.sessions,
+            lake_digest(self.root / relative, reads_again=True),
         )
 
     def read(
@@ -264,6 +281,10 @@ class Lake:
         elif without and "session_id" in table.arrow.names:
             condition = ~_is_of(without)
         try:
+            # A sealed file is checked when it is opened.
+            is_checked = file.digest and not file.path.endswith(ENCRYPTED)
+            if is_checked and lake_digest(self.root / file.path, reads_again=False) != file.digest:
+                raise damaged(file, CHANGED)
             source = readable(self.root, file.path, table.name, self.vault)
             rows = pq.read_table(source, columns=columns, filters=condition, partitioning=None)
         except FileNotFoundError as error:
@@ -316,21 +337,39 @@ class Lake:
         return sorted(path for path in self.manifest.files if not (self.root / path).is_file())
 
     def check_readable(self, tables: Iterable[Table]) -> None:
-        """Raise FileDamaged for the first live file of `tables` that cannot be read to its end."""
+        """Raise FileDamaged for the first live file of `tables` that is not as it was written."""
         for file in (file for table in tables for file in self.manifest.live(table.name)):
-            try:
-                label_of(self.root, file.path, self.vault)
-            except UNREADABLE as error:
-                raise damaged(file, f"cannot be read ({type(error).__name__})") from error
+            if error := self.error_of(file):
+                raise error
+
+    def error_of(self, file: LakeFile) -> FileDamaged | None:
+        """Return the error for a file that is not as it was written, None for a sound one."""
+        why = damage_of(self.root, file, self.vault)
+        return damaged(file, why) if why else None
+
+    def damaged_files(self, most_bytes: int | None = None, begin: int = 0) -> list[LakeFile]:
+        """
+        Return the live files that are not as they were written, by path.
+
+        Of more than `most_bytes` only so many are read, from the file after the first `begin` on, in a
+        circle.
+        """
+        files = sorted(self.manifest.files.values(), key=lambda file: file.path)
+        begin %= max(len(files), 1)
+        read_bytes, changed = 0, []
+        for file in [*files[begin:], *files[:begin]]:
+            if most_bytes is not None and read_bytes >= most_bytes:
+                break
+            with contextlib.suppress(OSError):
+                read_bytes += (self.root / file.path).stat().st_size
+            if damage_of(self.root, file, self.vault):
+                changed.append(file)
+        return sorted(changed, key=lambda file: file.path)
 
     def drop_unreadable(self, table: Table, partition: str) -> int:
         """Give up files of a partition that cannot be read, if they can be rebuilt. Under the lease."""
-        gone = []
-        for file in self.manifest.live(table.name, partition):
-            try:
-                label_of(self.root, file.path, self.vault)
-            except (FileDamaged, *UNREADABLE):
-                gone.append(file.path)
+        files = self.manifest.live(table.name, partition)
+        gone = [file.path for file in files if damage_of(self.root, file, self.vault)]
         if gone:
             with self.change() as change:
                 for path in gone:
@@ -383,8 +422,8 @@ class Lake:
             content = self.vault.decrypted_bytes(content, place_of(file.path, file.table))
         else:
             content = encrypted_bytes(key, content, place_of(rewritten.path, file.table))
-        write_durably(self.root / rewritten.path, lambda part: part.write_bytes(content))
-        return rewritten
+        write_stored(self.home, self.root / rewritten.path, content)
+        return replace(rewritten, digest=lake_digest(self.root / rewritten.path, reads_again=True))
 
 
 def each_key_once(table: Table, rows: pa.Table) -> pa.Table:

@@ -5,13 +5,13 @@ written.
 
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import pyarrow as pa
 
-from cortex.storage.ground.files import PART_SUFFIX, replacing, sync_folder
+from cortex.storage.ground.files import replacing_stored, sha256_of, sync_folder, write_stored
 from cortex.storage.lake.encryption import ENCRYPTED, Vault
 from cortex.storage.lake.manifest import LakeFile, is_lake_file
 from cortex.transforms.errors import FileDamaged, LakeUnclear, SchemaMismatch
@@ -19,6 +19,9 @@ from cortex.transforms.schemas import VECTORS, Table
 
 # Under this name a file says in its own footer what the manifest says of it.
 LABEL = b"cortex_lake"
+
+# Why a file is not read of which another content was noted.
+CHANGED = "cannot be read (it is not as it was written)"
 
 # What reading a damaged Parquet file raises.
 UNREADABLE = (pa.ArrowException, OSError, ValueError, TypeError, KeyError)
@@ -56,6 +59,37 @@ def label_of(root: Path, path: str, vault: Vault) -> tuple[Label | None, int]:
     return Label(**{**fields, "sessions": tuple(fields["sessions"])}), rows
 
 
+# The digests of files as this process last read them, by path, with size, time and inode of then.
+_digests: dict[Path, tuple[tuple[int, int, int], str]] = {}
+
+
+def lake_digest(path: Path, *, reads_again: bool) -> str:
+    """Return the SHA-256 of a lake file; unless it `reads_again`, as this process knows it from before."""
+    status = path.stat()
+    seen = status.st_size, status.st_mtime_ns, status.st_ino
+    known = _digests.get(path)
+    if reads_again or known is None or known[0] != seen:
+        known = _digests[path] = seen, sha256_of(path)
+    return known[1]
+
+
+def damage_of(root: Path, file: LakeFile, vault: Vault) -> str | None:
+    """
+    Return why a lake file cannot be used, None for a sound one; every byte of it is read.
+
+    Raises KeyUnavailable for a sealed one of which no digest was noted.
+    """
+    try:
+        if file.digest:
+            return None if lake_digest(root / file.path, reads_again=True) == file.digest else CHANGED
+        label_of(root, file.path, vault)
+    except FileNotFoundError:
+        return "is missing"
+    except (FileDamaged, *UNREADABLE) as error:
+        return f"cannot be read ({type(error).__name__})"
+    return None
+
+
 def files_below(root: Path) -> Iterator[str]:
     """Yield the paths of the lake files on disk, relative to the lake `root`."""
     for path in root.glob("*/*/*"):
@@ -82,18 +116,13 @@ def write_rows(root: Path, path: str, label: Label, rows: pa.Table, vault: Vault
     named = {LABEL: json.dumps(asdict(label), ensure_ascii=False).encode()}
     rows = rows.replace_schema_metadata({**(rows.schema.metadata or {}), **named})
     if not path.endswith(ENCRYPTED):
-        return write_durably(root / path, lambda part: pq.write_table(rows, part, compression="zstd"))
+        with replacing_stored(root.parent, root / path) as part:
+            pq.write_table(rows, part, compression="zstd")
+        return
     sink = pa.BufferOutputStream()
     pq.write_table(rows, sink, compression="zstd")
     encrypted = vault.encrypted_bytes(sink.getvalue().to_pybytes(), place_of(path, label.table), key_id or "")
-    return write_durably(root / path, lambda part: part.write_bytes(encrypted))
-
-
-def write_durably(path: Path, write: Callable[[Path], object]) -> None:
-    """Let `write` make the file next to its place, then move it there."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with replacing(path, path.with_name(f".{path.name}{PART_SUFFIX}")) as part:
-        write(part)
+    write_stored(root.parent, root / path, encrypted)
 
 
 def place_of(path: str, table: str) -> str:
@@ -176,7 +205,8 @@ def damaged(file: LakeFile, why: str) -> FileDamaged:
     return FileDamaged(
         f"the lake file {file.path} {why}. It holds {file.rows} rows: {what}.",
         "Copy the file from another copy of the store, or restore a backup (cortex restore FILE). "
-        "To continue without it: cortex rebuild --set-aside",
+        "To continue without it: cortex rebuild --set-aside, and then cortex backfill, which reads again the "
+        "transcripts that are still there",
     )
 
 

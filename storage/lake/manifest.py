@@ -16,7 +16,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 
-from cortex.storage.ground.files import write_atomically
+from cortex.storage.ground.files import write_stored
 from cortex.storage.ground.place import commit_elsewhere
 from cortex.transforms.errors import ManifestDamaged, SchemaMismatch
 from cortex.transforms.extract.ground.candidate import extractor_fingerprint
@@ -303,6 +303,7 @@ class LakeFile:
     rows: int
     generation: int
     sessions: tuple[str, ...] = ()
+    digest: str = ""  # SHA-256 of what was written, in hex digits; empty where no version noted it
 
 
 @dataclass(frozen=True)
@@ -415,15 +416,17 @@ Kind = TypeVar("Kind", LakeFile, Cursor)
 
 def _parsed(raw: Mapping[str, Any], version: int) -> Manifest:
     notes = ManifestNotes.of_texts({name: _text(value) for name, value in raw["stages"].items()})
-    files = {name: _lake_file(name, entry) for name, entry in raw["files"].items()}
+    # By themselves: versions that know of none read the files' entries all the same.
+    digests = raw.get("digests", {})
+    files = {name: _lake_file(name, entry, digests.get(name, "")) for name, entry in raw["files"].items()}
     cursors = {file: _of_types(Cursor, entry) for file, entry in raw["cursors"].items()}
     replaced = frozenset(_own_path(name) for name in raw.get("replaced", ()))
     return Manifest(_count(raw["generation"]), files, cursors, notes, version, replaced)
 
 
-def _lake_file(name: str, entry: Mapping[str, Any]) -> LakeFile:
+def _lake_file(name: str, entry: Mapping[str, Any], digest: str) -> LakeFile:
     sessions = tuple(_text(session) for session in entry["sessions"])
-    return _of_types(LakeFile, {**entry, "path": _own_path(name), "sessions": sessions})
+    return _of_types(LakeFile, {**entry, "path": _own_path(name), "sessions": sessions, "digest": digest})
 
 
 def _of_types(kind: type[Kind], entry: Mapping[str, Any]) -> Kind:
@@ -485,13 +488,15 @@ def write_manifest(path: Path, manifest: Manifest) -> None:
             }
             for name, f in sorted(manifest.files.items())
         },
+        "digests": {name: f.digest for name, f in sorted(manifest.files.items()) if f.digest},
         "cursors": {name: vars(cursor) for name, cursor in sorted(manifest.cursors.items())},
         "stages": manifest.notes.as_texts(),
         "replaced": sorted(manifest.replaced),
     }
     content = orjson.dumps(raw, option=orjson.OPT_INDENT_2)
-    commit_elsewhere(path.parent.parent, manifest.files, manifest.notes.encrypted_with, content)
-    write_atomically(path, content)
+    home = path.parent.parent
+    commit_elsewhere(home, manifest.files, manifest.notes.encrypted_with, content)
+    write_stored(home, path, content)
 
 
 # -- Which projects were read by another extractor than today's: known from the manifest alone.

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 
 from cortex.storage.ground.files import writing_to
 from cortex.storage.lake.encryption import ENCRYPTED, Vault
-from cortex.storage.lake.lake_files import Label, Unfinished, readable, write_rows
+from cortex.storage.lake.lake_files import Label, Unfinished, lake_digest, readable, write_rows
 from cortex.storage.lake.manifest import (
     MANIFEST_VERSION,
     LakeFile,
@@ -102,7 +102,7 @@ def _rewritten(
     Unfinished(lake.parent).note(generation, path)
     label = Label(file.table, file.partition, file.generation, file.sessions)
     write_rows(lake, path, label, migrated, vault, key_id)
-    return replace(file, path=path)
+    return replace(file, path=path, digest=lake_digest(lake / path, reads_again=True))
 
 
 def _digest(rows: pa.Table, key: tuple[str, ...]) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from cortex.storage.ground.files import write_atomically, writing_to
+from cortex.storage.ground.files import write_stored, writing_to
 
 _FILE = Path("published") / "project-entries.json"
 
@@ -38,9 +38,7 @@ def publish_noted(home: Path, journal: str, entries: Sequence[Noted]) -> None:
     content = json.dumps({"journal": journal, "entries": entries}, ensure_ascii=False, indent=0).encode()
     if path.is_file() and path.read_bytes() == content:
         return
-    with writing_to(home):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(path, content)
+    write_stored(home, path, content)
 
 
 def remove_noted(home: Path) -> None:

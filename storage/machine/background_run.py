@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from cortex.hooks import background, hook, ticket
-from cortex.storage.ground.files import write_atomically, writing_to
+from cortex.storage.ground.files import write_stored
 from cortex.storage.staging.client_files import client_folder
 
 COMMAND = "cortex"
@@ -60,9 +60,7 @@ def note_engine(home: Path) -> Path | None:
         return None
     path, content = home / background.ENGINE, os.fsencode(command) + b"\n"
     if not (path.is_file() and path.read_bytes() == content):
-        with writing_to(home):
-            home.mkdir(parents=True, exist_ok=True)
-            write_atomically(path, content)
+        write_stored(home, path, content)
     return command
 
 

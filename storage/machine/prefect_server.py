@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from cortex.storage.ground.files import write_atomically, writing_to
+from cortex.storage.ground.files import write_stored
 
 URL = "PREFECT_API_URL"
 # What a profile may say of the way to its server; nothing else of it is taken over.
@@ -35,9 +35,7 @@ def server_set_up(home: Path) -> PrefectServer | None:
 
 def note_serving(home: Path, url: str) -> None:
     """Note the address at which `cortex serve` answers. Raises StoreNotWritable."""
-    with writing_to(home):
-        _mark(home).parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(_mark(home), json.dumps({"url": url, "pid": os.getpid()}).encode())
+    write_stored(home, _mark(home), json.dumps({"url": url, "pid": os.getpid()}).encode())
 
 
 def forget_serving(home: Path) -> None:

@@ -223,6 +223,9 @@ def agreed_author(claim: str, committers: Sequence[str]) -> tuple[str, bool]:
 
 PROPOSAL_BRANCH = "cortex/memories"
 _HEADS = "refs/heads/"
+# A branch of such a name has two meanings, and git takes the other one.
+_NAMESPACES = ("refs", "heads", "tags", "remotes", "origin", "@")
+_COMMIT_NAME = re.compile(r"[0-9a-fA-F]{40}|[0-9a-fA-F]{64}")
 
 
 @dataclass(frozen=True)
@@ -235,12 +238,16 @@ class CommitAuthor:
 
 def is_branch_name(name: str) -> bool:
     """
-    Return whether a name can be a branch's: a part of what git takes.
+    Return whether a name can be a branch's: a part of what git takes, and nothing that it would confuse.
 
     >>> is_branch_name("cortex/memories"), is_branch_name("-x"), is_branch_name("a..b")
     (True, False, False)
+    >>> any(map(is_branch_name, ("HEAD", "refs/heads/main", "heads/main", "ORIG_HEAD", "a" * 40)))
+    False
     """
     parts = name.split("/")
+    if name.upper().endswith("HEAD") or parts[0].lower() in _NAMESPACES or _COMMIT_NAME.fullmatch(name):
+        return False
     are_plain = all(part and part[0] not in ".-" and not part.endswith((".", ".lock")) for part in parts)
     are_signs = all(sign.isascii() and (sign.isalnum() or sign in "/._-") for sign in name)
     return are_plain and are_signs and ".." not in name and len(name) <= 200

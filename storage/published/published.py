@@ -1,7 +1,6 @@
 """What others read: briefs, the hooks' project map, and a DuckDB file with Parquet snapshots and views."""
 
 import json
-import os
 import re
 import shutil
 from collections.abc import (
@@ -21,7 +20,7 @@ import pyarrow as pa
 
 from cortex.hooks import branches as hook_branches
 from cortex.hooks import brief, health
-from cortex.storage.ground.files import PART_SUFFIX, write_atomically, writing_to
+from cortex.storage.ground.files import replacing_stored, write_stored, writing_to
 from cortex.storage.lake.lake import Lake
 from cortex.storage.lake.manifest import LakeFile
 from cortex.storage.published.catalogue import PROJECTS_FILE
@@ -166,21 +165,19 @@ def _runs_in(rows: pa.Table) -> Iterator[tuple[str, int, int]]:
 
 
 def write_snapshot(
-    path: Path, table: Table, pieces: Iterable[pa.Table], fingerprints: Mapping[str, str]
+    home: Path, path: Path, table: Table, pieces: Iterable[pa.Table], fingerprints: Mapping[str, str]
 ) -> None:
     """Write a snapshot of rows of the columns of `table`, in the place of the one that is at `path`."""
     import pyarrow.parquet as pq
 
     metadata = {FINGERPRINTS: json.dumps(fingerprints, sort_keys=True)} if fingerprints else {}
     schema = table.arrow.with_metadata({**(table.arrow.metadata or {}), **metadata})
-    part = path.with_name(f".{path.name}.{os.getpid()}{PART_SUFFIX}")
-    try:
-        with pq.ParquetWriter(part, schema, compression="zstd") as writer:
-            for rows in _grouped(table, pieces):
-                writer.write_table(rows.cast(schema))
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
+    with (
+        replacing_stored(home, path) as part,
+        pq.ParquetWriter(part, schema, compression="zstd") as writer,
+    ):
+        for rows in _grouped(table, pieces):
+            writer.write_table(rows.cast(schema))
 
 
 def _grouped(table: Table, pieces: Iterable[pa.Table]) -> Iterator[pa.Table]:
@@ -229,9 +226,7 @@ class Published:
         if self.brief(project_id) == text:
             return False
         path = self._brief_path(project_id)
-        with writing_to(self._home):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            write_atomically(path, text.encode())
+        write_stored(self._home, path, text.encode())
         return True
 
     def archive(self, project_id: str) -> str:
@@ -248,8 +243,7 @@ class Published:
         path = self.root / project_id / ARCHIVE_NAME
         with writing_to(self._home):
             if text:
-                path.parent.mkdir(parents=True, exist_ok=True)
-                write_atomically(path, text.encode())
+                write_stored(self._home, path, text.encode())
             else:
                 path.unlink(missing_ok=True)
         return True
@@ -277,9 +271,7 @@ class Published:
         text = json.dumps(document, ensure_ascii=False, indent=1, sort_keys=True).encode()
         if path.is_file() and path.read_bytes() == text:
             return False
-        with writing_to(self._home):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            write_atomically(path, text)
+        write_stored(self._home, path, text)
         return True
 
     def remove_former(self) -> None:
@@ -319,9 +311,7 @@ class Published:
         text = json.dumps(document, ensure_ascii=False, indent=1).encode()
         if path.is_file() and path.read_bytes() == text:
             return
-        with writing_to(self._home):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            write_atomically(path, text)
+        write_stored(self._home, path, text)
 
     def publish_database(
         self,
@@ -342,11 +332,11 @@ class Published:
         `fingerprints` goes into the snapshots' Parquet: by name and scope, what `snapshot` gives back.
         """
         with writing_to(self._home):
-            self.root.mkdir(parents=True, exist_ok=True)
             for table in SNAPSHOTS:
                 rows = derived.get(table.name, table.empty())
                 pieces = [rows] if isinstance(rows, pa.Table) else rows()
-                write_snapshot(self._path_of(table), table, pieces, fingerprints.get(table.name, {}))
+                inputs = fingerprints.get(table.name, {})
+                write_snapshot(self._home, self._path_of(table), table, pieces, inputs)
             self._replace_database(lake, merged)
 
     def publish_views(self, lake: Lake, merged: Mapping[str, str]) -> None:
@@ -355,13 +345,8 @@ class Published:
             self._replace_database(lake, merged)
 
     def _replace_database(self, lake: Lake, merged: Mapping[str, str]) -> None:
-        part = self.root / f".memory.duckdb.{os.getpid()}{PART_SUFFIX}"
-        part.unlink(missing_ok=True)
-        try:
+        with replacing_stored(self._home, self.database_path) as part:
             self._write_database(part, lake, merged)
-            part.replace(self.database_path)
-        finally:
-            part.unlink(missing_ok=True)
 
     def drop_database(self) -> None:
         """Remove `memory.duckdb`, so that the next run writes it and its snapshots again."""
@@ -381,6 +366,8 @@ class Published:
         try:
             with duckdb.connect(":memory:") as database:
                 database.execute("set enable_progress_bar = false")  # it would be in a command's output
+                # Without a place it would put rows that do not fit into memory where the command is called.
+                database.execute(f"set temp_directory = {_quoted(f'{path}.spill')}")
                 self._write_tables(database, path, lake, merged)
         except duckdb.Error:
             lake.check_readable(FROM_THE_LAKE)

@@ -15,7 +15,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from cortex.storage.ground.files import is_process, write_atomically, writing_to
+from cortex.storage.ground.files import is_process, write_stored, writing_to
+from cortex.transforms.errors import StoreNotWritable
 
 _REPORT_NAME = re.compile(r"\d{8}T\d{12}Z-\w+\.json")
 
@@ -50,12 +51,11 @@ def keep_report(runs: Path, report: Report) -> Path:
     """
     folder = reports_folder(runs)
     with writing_to(runs.parent):
-        folder.mkdir(parents=True, exist_ok=True)
         path = folder / f"{report.started_at:%Y%m%dT%H%M%S%f}Z-{report.flow}.json"
         known = {part: _files_in(runs.parent, part) for part in (TABLES, LAKE)}
         left = {part: files.mark for part, files in known.items() if files is not None}
         content = {**report.as_dict(), _LEFT: left}
-        write_atomically(path, json.dumps(content, ensure_ascii=False, indent=1).encode())
+        write_stored(runs.parent, path, json.dumps(content, ensure_ascii=False, indent=1).encode())
         for old in _reports(folder)[:-REPORTS_KEPT]:
             old.unlink(missing_ok=True)
     return path
@@ -299,8 +299,8 @@ def noted_progress(
         stage_began = now if is_new else state.stage_began_at
         read = total if stage == READING else state.read_bytes
         state = RunProgress(flow, state.pid, began, stage, stage_began, now, done, total, read)
-        with contextlib.suppress(OSError):  # a full disk: the run itself says so
-            write_atomically(path, json.dumps(asdict(state)).encode())
+        with contextlib.suppress(OSError, StoreNotWritable):  # a full disk: the run itself says so
+            write_stored(home, path, json.dumps(asdict(state)).encode())
 
     yield note
     with contextlib.suppress(OSError):

@@ -6,7 +6,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cortex.storage.ground.files import write_atomically, writing_to
+from cortex.storage.ground.files import write_stored
 
 if TYPE_CHECKING:
     from cortex.transforms.extract.quotes import Span
@@ -102,9 +102,7 @@ class ShownLinesRegister:
         return register
 
     def _write(self, register: ShownLinesByProject) -> None:
-        with writing_to(self._home):
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            write_atomically(self._path, json.dumps(register, sort_keys=True, indent=0).encode())
+        write_stored(self._home, self._path, json.dumps(register, sort_keys=True, indent=0).encode())
 
 
 def _check(spans: list[list[str | None]]) -> None:

@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from cortex.storage.ground.files import replacing, write_atomically, writing_to
+from cortex.storage.ground.files import replacing, write_stored, writing_to
 from cortex.transforms.documents.marker_block import (
     IGNORE_FILE,
     MARKDOWN,
@@ -142,8 +142,7 @@ class Surfaces:
         with writing_to(self._home):
             if self._path.is_file() and self._path.read_bytes() == content:
                 return
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            write_atomically(self._path, content)
+            write_stored(self._home, self._path, content)
 
 
 def roots_of(folders: Iterable[str]) -> list[Path]:

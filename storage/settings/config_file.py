@@ -7,7 +7,7 @@ from pathlib import Path
 import tomlkit
 from tomlkit.items import Item
 
-from cortex.storage.ground.files import write_atomically, writing_to
+from cortex.storage.ground.files import replacing_stored, write_stored
 from cortex.storage.settings.setting_keys import KEYS, Key
 from cortex.storage.settings.settings import PROJECT_SECTION, read_config
 
@@ -61,10 +61,9 @@ class ConfigFile:
             return tomlkit.document()
 
     def _write(self, document: tomlkit.TOMLDocument) -> None:
-        with writing_to(self._home):
-            self._home.mkdir(parents=True, exist_ok=True)
-            write_atomically(self.path, tomlkit.dumps(document).encode())
-            self.path.chmod(0o600)  # it may hold a key
+        with replacing_stored(self._home, self.path) as part:
+            part.touch(mode=0o600)  # it may hold a key
+            part.write_bytes(tomlkit.dumps(document).encode())
 
 
 def publish_hook_settings(home: Path, ids_of: Mapping[str, str]) -> None:
@@ -86,8 +85,7 @@ def publish_hook_settings(home: Path, ids_of: Mapping[str, str]) -> None:
     if path.is_file() and path.read_bytes() == content:
         return
     if document or path.exists():
-        with writing_to(home):
-            write_atomically(path, content)
+        write_stored(home, path, content)
 
 
 def _sections(key: Key, project: str | None) -> list[str]:

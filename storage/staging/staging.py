@@ -5,7 +5,7 @@ Staging: tickets and kept transcripts that wait for a run, claimed by rename, dr
     claimed/      tickets of the present run, or of one that was killed
     transcripts/  hard links (or copies) of the transcripts that tickets name, by key
     set_aside/    tickets that could not be used, each with its reason next to it
-    tmp/          tickets being written
+    tmp/          tickets and all other files of the store that are being written
     private/      names of sessions that are left alone
     seen/         up to when each folder of transcripts was swept
     shown/        ids of what each session was shown, for the last 256 of them
@@ -28,12 +28,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cortex.hooks import private, ticket
-from cortex.storage.ground.files import (
-    PART_SUFFIX,
-    is_process,
-    writer_of,
-    writing_to,
-)
+from cortex.storage.ground.files import writing_to
 from cortex.storage.lake.manifest import Cursor
 from cortex.transforms.errors import StoreNotWritable
 
@@ -42,9 +37,6 @@ JOURNAL_FOLDER = "journal"
 
 # The event of a ticket that a run writes for a kept transcript without one.
 RECOVERED = "found"
-
-# A hook is killed by the client after 5 s; what it left half written is dead long before this.
-TEMP_DEAD_AFTER_SECONDS = 60
 
 
 @dataclass(frozen=True)
@@ -184,35 +176,33 @@ class Staging:
                 self._link(key).unlink(missing_ok=True)
             self._keep_again(gone)
 
-    def quarantine(self, claim: Claim, reason: str) -> None:
+    def quarantine(self, claim: Claim, reason: str, *, is_kept: bool = True) -> None:
         """
         Move the tickets of `claim` to `set_aside/`, with the file and the reason next to the last of them.
 
-        The kept transcript stays, so that nothing is lost. What was set aside before for the
-        same transcript is replaced. `reason` must quote no text of the transcript.
+        The kept transcript stays, so that nothing is lost, unless `is_kept` says that it is none. What was
+        set aside before for the same transcript is replaced. `reason` must quote no text of the transcript.
         """
         with self._writing():
             self._quarantine(claim.tickets, file=str(claim.transcript), reason=reason)
+            if not is_kept:
+                keys = {ticket.key_in_name(path.name) for path in claim.tickets}
+                for key in keys - self._keys(ticket.NEW, ticket.CLAIMED):
+                    self._link(key).unlink(missing_ok=True)
 
     def leftovers(self) -> list[Path]:
         """
-        Return temporary files whose writer is dead, and kept transcripts that no ticket names.
+        Return the kept transcripts that no ticket names.
 
         Tickets come before their links. A link alone is what a run left that was killed while it dropped
         both, or a hook that made it when a run had already read and dropped its ticket; or the tickets are
         lost, and it may be all that is left of a session.
         """
-        now = time.time()
-        halves = [
-            *self._listed(ticket.TEMP, ending=".tmp"),
-            *self._listed(JOURNAL_FOLDER, ending=PART_SUFFIX),
-        ]
-        dead = [path for path in halves if _is_abandoned(path, now)]
         links = self._listed(ticket.TRANSCRIPTS, ending=".jsonl")  # before the tickets: those come first
         named = self._keys(ticket.NEW, ticket.CLAIMED, ticket.QUARANTINED)
-        return dead + [path for path in links if path.stem not in named]
+        return [path for path in links if path.stem not in named]
 
-    def sweep_temp(self, cursors: Mapping[str, Cursor]) -> int:
+    def sweep_links(self, cursors: Mapping[str, Cursor]) -> int:
         """
         Remove the leftovers and return how many; a kept transcript that was not read gets a ticket again.
 
@@ -224,7 +214,7 @@ class Staging:
         with self._writing():
             for path in leftovers:
                 name = by_hash.get(path.stem.partition("_")[0])
-                if path.suffix != ".jsonl" or (name and path.stat().st_size <= cursors[name].read_bytes):
+                if name and path.stat().st_size <= cursors[name].read_bytes:
                     path.unlink(missing_ok=True)
                     removed.append(path)
                 else:
@@ -346,15 +336,6 @@ def _read_tickets(paths: Iterable[Path]) -> tuple[list[_Ticket], list[tuple[Path
 def _reason_path(path: Path) -> Path:
     # Another ending than a ticket's, so that no listing of tickets takes it for one.
     return path.with_suffix(".reason")
-
-
-def _is_abandoned(path: Path, now: float) -> bool:
-    writer = writer_of(path)
-    if writer is None:
-        return False
-    with suppress(FileNotFoundError):
-        return now - path.stat().st_mtime > TEMP_DEAD_AFTER_SECONDS or not is_process(writer)
-    return False
 
 
 # -- What erasing removes outside the lake and the tables: kept transcripts of what could not be read.

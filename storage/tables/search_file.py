@@ -3,6 +3,7 @@ The file of the search index, its layout and how it is opened; and whether it an
 all.
 """
 
+import shutil
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
@@ -79,6 +80,8 @@ def _opened(path: Path) -> sqlite3.Connection:
 def write_index(path: Path) -> Iterator[sqlite3.Connection]:
     """Yield a connection within a transaction: all of the block is written or nothing."""
     path.parent.mkdir(parents=True, exist_ok=True)
+    if path.is_dir():
+        remove_index(path)
     with closing(_opened_to_write(path)) as connection:
         connection.execute("begin immediate")
         if layout_version(connection) != SEARCH_VERSION:
@@ -134,6 +137,8 @@ def complete_index(path: Path) -> None:
 
 def remove_index(path: Path) -> None:
     """Remove the index with what SQLite keeps next to it."""
+    if path.is_dir() and not path.is_symlink():  # damaged from outside
+        shutil.rmtree(path)
     path.unlink(missing_ok=True)
     remove_index_sidecars(path)
 

@@ -98,13 +98,17 @@ def key(context: Context, file: Path) -> Answer:
     """
     from cortex.flows.operations.share import share
 
-    key_id, count = share.use_key(context, file)
+    key_id, count, skipped = share.use_key(context, file)
     return Answer(
-        {"key": key_id, "written": count},
+        {"key": key_id, "written": count, "skipped": skipped},
         [f"What you push is encrypted with the key {key_id}; {counted(count, 'object')} put under it."],
         [
             f"Give {file} to your team by a safe way, not through the place; each then: cortex team key FILE",
             "Without this file nobody can read what is shared. Keep a copy of it.",
+            *(
+                f"Left as it is, and not read: {name} was not encrypted by a member who has the key."
+                for name in skipped
+            ),
         ],
     )
 

@@ -17,6 +17,7 @@ from cortex.flows.operations.care.setup import installed
 from cortex.flows.stages.guard import pending_loss
 from cortex.hooks import background, health
 from cortex.storage.ground.place import is_copy
+from cortex.storage.lake.lake import LAKE_TABLES
 from cortex.storage.machine.background_run import (
     background_state,
     hooks_log,
@@ -339,6 +340,12 @@ def _store(target: DoctorTarget) -> str:
     return f"{counted(manifest.generation, 'commit')}, {counted(files, 'lake file')}, {read}"
 
 
+def _lake(target: DoctorTarget) -> str:
+    lake = target.open_context().open_store().lake
+    lake.check_readable(LAKE_TABLES.values())
+    return f"{counted(len(lake.manifest.files), 'file')}, each as it was written"
+
+
 def _loss(target: DoctorTarget) -> str:
     loss = pending_loss(target.open_context().open_store().lake.manifest)
     if loss is None:
@@ -369,6 +376,7 @@ CHECKS: list[tuple[str, Callable[[DoctorTarget], str]]] = [
     ("prompts", _late),
     ("home", _home),
     ("store", _store),
+    ("lake", _lake),
     ("loss", _loss),
     ("encryption", _encryption),
     ("embedding model", _model),

@@ -5,13 +5,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from cortex.flows.context import Context
-from cortex.flows.engines.runs import opened, row_counts
+from cortex.flows.engines.runs import opened, repair_lake, row_counts
 from cortex.flows.past import rebuilding as tables
 from cortex.flows.past import rederive as derivation
 from cortex.flows.past.rebuilding import Comparison, LakeRepair, Repair, compare
 from cortex.flows.past.rederive import Rederivation
 from cortex.flows.run.run import Progress, Run, no_progress
 from cortex.flows.run_report import RunReport
+from cortex.storage.lake.lake import LAKE_TABLES
 from cortex.storage.published.reports import keep_report
 from cortex.transforms.errors import UsageError
 
@@ -40,6 +41,7 @@ class Rederived:
 def compare_tables(context: Context) -> Comparison:
     """Return how the live tables differ from what the lake gives; changes nothing."""
     with opened("rebuild", context) as run:
+        run.store.lake.check_readable(LAKE_TABLES.values())
         return compare(run)
 
 
@@ -63,6 +65,8 @@ def rebuild_tables(
     repair = LakeRepair(context.settings, at, adopt=adopt_lake, quarantine=quarantine)
     with opened("rebuild", context, progress=progress, prepare=repair) as run:
         on_repair(repair.done)
+        if damage := repair_lake(run):
+            raise damage
         run.accepts_loss = accepts_loss or quarantine
         tables.rebuild(run)
         _keep(run, sum(stage.seconds for stage in run.report.stages if stage.stage in REBUILT))

@@ -18,7 +18,7 @@ from cortex.flows.stages.order import APPLY, FORGET
 from cortex.hooks.prose.characters import escaped, visible
 from cortex.hooks.prose.plain import without_private
 from cortex.storage.copies.backup import Backup, restore_backup, write_backup
-from cortex.storage.copies.copy_register import note_copy
+from cortex.storage.copies.copy_register import BACKUP_KIND, note_copy
 from cortex.storage.copies.swapping import disabled_settings
 from cortex.storage.ground.files import write_where_named, writing_to
 from cortex.storage.ground.place import is_copy
@@ -449,7 +449,7 @@ def backup(context: Context, file: Path) -> Backup:
     with opened("backup", context) as run:
         run.store.journal.take_in()
         written = write_backup(run.store, file, run.now)
-    note_copy(context.home, "backup", str(file.expanduser().absolute()), context.now)
+    note_copy(context.home, BACKUP_KIND, str(file.expanduser().absolute()), context.now)
     return written
 
 

@@ -395,11 +395,12 @@ def remove_shared(context: Context, member: str, *, project: str | None = None) 
     return scopes
 
 
-def use_key(context: Context, file: Path) -> tuple[str, int]:
+def use_key(context: Context, file: Path) -> tuple[str, int, list[str]]:
     """
-    Encrypt the place with the key in `file`, which is made if there is none; return its id and a count.
+    Encrypt the place with the key in `file`, which is made if there is none; return id, count and names.
 
-    The count is of objects that were encrypted or wrapped again. Raises RoleMissing for who is no admin and
+    The count is of objects that were encrypted or wrapped again, the names are of those that were not: in
+    clear under a key, damaged, or under another key. Raises RoleMissing for who is no admin and
     would wrap others' objects, UsageError for a file in the place or the store, KeyUnavailable.
     """
     place, file = open_place(context), file.expanduser().absolute()
@@ -411,15 +412,16 @@ def use_key(context: Context, file: Path) -> tuple[str, int]:
         place.check_key()
     key = make_key_file(file, context.home)
     count = 0
+    skipped: list[str] = []
     if is_joining:
         SharePlace(place.uri, place.member, key).check_key()
     else:
         members = place.members()
         if members is not None:
             _check_admin(place, members, EVERYWHERE)
-        count = place.rewrap(key)
+        count, skipped = place.rewrap(key)
     ConfigFile(context.home).set(key_of("share.key_file"), str(file))
-    return key.id, count
+    return key.id, count, skipped
 
 
 def _check_admin(place: SharePlace, members: Members, scope: str) -> None:

@@ -44,6 +44,8 @@ def test_a_file_that_is_no_transcript_is_set_aside_with_its_reason(cortex, folde
     assert answer.json["transcripts"] == 0
     kept = json.loads(next((home / "staging" / "set_aside").glob("*.reason")).read_text())
     assert (kept["file"], kept["reason"]) == (str(path), reason)
+    links = list((home / "staging" / "transcripts").iterdir())
+    assert len(links) == (reason == "empty file" or "not finished" in reason), "of no other file a link stays"
     told = cortex("backfill", path, "--engine", "plain")
     assert told.code == 13 and "Quarantined: 1" in told.out and "[CORTEX_E_NOTHING_USABLE]" in told.err
 

@@ -1,9 +1,16 @@
 """The laws of whole runs: twice equals once, cuts and order do not matter, copies and rewinds count once."""
 
+import errno
 import os
 import subprocess
+import time
 from dataclasses import replace
+from pathlib import Path
 
+import pytest
+
+from cortex.storage.ground.files import TEMPORARY, write_stored
+from cortex.transforms.errors import StoreNotWritable
 from tests.bench import NOW, fixed_state, leftovers
 from tests.transcripts import decisions
 
@@ -42,12 +49,87 @@ def test_at_most_a_hundred_reports_are_kept(bench):
     assert newest is not None and newest["started_at"] == (NOW + timedelta(minutes=129)).isoformat()
 
 
-def test_what_a_killed_remember_left_half_written_is_removed(bench):
-    journal = bench.home / "staging" / "journal"
-    journal.mkdir(parents=True)
-    dead = subprocess.Popen(["true"])
-    dead.wait()
-    (journal / f".entry.json.{dead.pid}.part").write_text("{")
-    (journal / f".entry.json.{os.getpid()}.part").write_text("{")
+@pytest.fixture
+def dead() -> int:
+    """Return the number of a process that has ended."""
+    process = subprocess.Popen(["true"])
+    process.wait()
+    return process.pid
+
+
+def test_the_folder_of_temporaries_is_emptied_whatever_a_library_left_there(bench, dead):
+    folder = bench.home / TEMPORARY
+    (folder / f"0a.{dead}.tmp.spill").mkdir(parents=True)
+    for name in (f"0a.{dead}.tmp", f"0a.{dead}.tmp.wal", f"ticket.json.{dead}.tmp", "of-nobody.tmp"):
+        (folder / name).write_text("words")
     bench.run()
-    assert [path.name for path in journal.iterdir()] == [f".entry.json.{os.getpid()}.part"]
+    assert list(folder.iterdir()) == []
+
+
+def test_what_a_living_writer_has_begun_stays_for_a_minute(bench):
+    folder = bench.home / TEMPORARY
+    folder.mkdir(parents=True)
+    young, old = (folder / f"{name}.{os.getpid()}.tmp" for name in ("young", "old"))
+    for path in (young, old):
+        path.write_text("{")
+    os.utime(old, (time.time() - 61, time.time() - 61))
+    bench.run()
+    assert list(folder.iterdir()) == [young]
+
+
+def test_what_killed_writers_of_earlier_versions_left_beside_its_place_goes_too(bench, dead):
+    left = [
+        f".config.toml.{dead}.part",
+        f".hook_settings.json.{dead}.part",
+        f"published/.memory.duckdb.{dead}.part.wal",
+        f"published/kelp/.brief.md.{dead}.part",
+        f"runs/.copies.json.{dead}.part",
+        f"tables/.search.sqlite.{dead}.part",
+        f"staging/journal/.entry.json.{dead}.part",
+        "lake/turns/project=kelp/.00000001-0123456789ab.parquet.part",
+    ]
+    stay = ["runs/a.part", ".own.partial", f"staging/journal/.entry.json.{os.getpid()}.part"]
+    for name in (*left, *stay):
+        (bench.home / name).parent.mkdir(parents=True, exist_ok=True)
+        (bench.home / name).write_text("words")
+    bench.run()
+    assert [name for name in (*left, *stay) if (bench.home / name).exists()] == stay
+
+
+@pytest.mark.parametrize("number", [errno.ESTALE, errno.EIO, errno.EBUSY])
+def test_a_rename_that_a_drive_elsewhere_refuses_is_a_clear_error_and_leaves_the_old_file(
+    tmp_path, monkeypatch, number
+):
+    path = tmp_path / "runs" / "file"
+    write_stored(tmp_path, path, b"old")
+
+    def refused(*_: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(Path, "replace", refused)
+    with pytest.raises(StoreNotWritable, match=os.strerror(number).lower()):
+        write_stored(tmp_path, path, b"new")
+    assert [path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()] == [b"old"]
+
+
+def test_a_store_that_a_program_makes_is_its_users_alone(bench):
+    before = os.umask(0o022)
+    try:
+        bench.run()
+    finally:
+        os.umask(before)
+    assert bench.home.stat().st_mode & 0o077 == 0
+
+
+def test_a_folder_of_the_store_may_be_a_link_to_another_disk(tmp_path, monkeypatch):
+    real = Path.replace
+
+    def replace_on_one_disk(path, target):
+        if path.parent != Path(target).parent:
+            raise OSError(errno.EXDEV, os.strerror(errno.EXDEV))
+        return real(path, target)
+
+    monkeypatch.setattr(Path, "replace", replace_on_one_disk)
+    write_stored(tmp_path, tmp_path / "lake" / "file", b"words")
+    assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == ["file"]
+    assert (tmp_path / "lake" / "file").read_bytes() == b"words"

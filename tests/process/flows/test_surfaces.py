@@ -78,7 +78,7 @@ def test_a_kill_at_any_write_is_mended_by_the_next_run(tmp_path, project, monkey
         return counted
 
     with monkeypatch.context() as patch:
-        for name in ("write_atomically", "_replace"):
+        for name in ("write_stored", "_replace"):
             patch.setattr(module, name, until(getattr(module, name)))
         try:
             doomed = Surfaces(tmp_path / "home")

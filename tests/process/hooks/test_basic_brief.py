@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from cortex.hooks import basic_brief, transcript_end
 from cortex.hooks.echo import PROVENANCE
+from cortex.hooks.private import is_below
 from cortex.hooks.prose import own_prose, plain
 from cortex.hooks.prose.memory_types import BASIC_SECTIONS, MEMORY_TAGS
 from cortex.hooks.prose.plain import without_private
@@ -243,6 +244,15 @@ def test_an_excluded_project_is_not_read(client):
     config.write_text('[capture]\nexcluded_projects = ["/home/ada/kil"]\n')
     assert "Secret glaze" in start(client)
     assert start(client, CORTEX_CAPTURE_EXCLUDED_PROJECTS=f"/elsewhere{os.pathsep}/home/ada/kiln") == ""
+
+
+def test_a_folder_is_excluded_by_whatever_link_leads_there(client, tmp_path):
+    (tmp_path / "secret" / "in").mkdir(parents=True)
+    (tmp_path / "link").symlink_to(tmp_path / "secret")
+    for named, cwd in (("secret", "link/in"), ("link", "secret/in"), ("link", "link")):
+        assert is_below(str(tmp_path / cwd), ("/elsewhere", str(tmp_path / named)))
+    assert not is_below(str(tmp_path / "secrets"), (str(tmp_path / "link"),))
+    assert not is_below("/a\0b", ("/home",)) and not is_below("/home", ())
 
 
 @pytest.mark.parametrize(

@@ -134,7 +134,7 @@ def test_killed_while_sealing_the_lake_is_as_it_was_and_sealing_again_ends_it(
     class Killed(BaseException):
         pass
 
-    lake, real, left = Lake(home), lake_files.write_durably, [written]
+    lake, real, left = Lake(home), lake_files.write_stored, [written]
     for number, name in enumerate(("reef-1", "kelp-1", "buoy-1")):
         with lake.change() as change:
             change.append(TURNS, name, turns(turn(number, CANARY, project_id=name)))
@@ -147,7 +147,7 @@ def test_killed_while_sealing_the_lake_is_as_it_was_and_sealing_again_ends_it(
         real(*arguments)
 
     with monkeypatch.context() as patch:
-        patch.setattr("cortex.storage.lake.lake.write_durably", dying)
+        patch.setattr("cortex.storage.lake.lake.write_stored", dying)
         with pytest.raises(Killed):
             lake.reencrypt(key)
     assert Lake(home).read(TURNS).equals(before)

@@ -4,7 +4,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -251,6 +250,13 @@ def test_what_is_set_aside_says_its_file_and_reason_and_is_kept(staging, tmp_pat
     assert staging.claim() == []
 
 
+def test_of_a_file_that_is_no_transcript_nothing_is_kept(staging, tmp_path):
+    staging.stage(transcript_at(tmp_path, text="root:$6$salt$hash"))
+    [claim] = staging.claim()
+    staging.quarantine(claim, "not JSON", is_kept=False)
+    assert names(staging, "transcripts") == [] and len(names(staging, "set_aside")) == 2
+
+
 def test_set_aside_again_and_again_does_not_grow(staging, tmp_path):
     for _ in range(5):
         staging.stage(transcript_at(tmp_path))
@@ -280,28 +286,14 @@ def test_listing_what_waits_touches_nothing(staging, tmp_path):
 
 
 def test_a_store_without_staging_has_nothing_waiting(staging):
-    assert (staging.list_waiting(), staging.leftovers(), staging.sweep_temp({})) == ([], [], 0)
+    assert (staging.list_waiting(), staging.leftovers(), staging.sweep_links({})) == ([], [], 0)
     assert not staging.root.exists()
-
-
-def test_temporary_files_of_dead_writers_are_swept_and_those_of_living_ones_not(staging, tmp_path):
-    staging.stage(transcript_at(tmp_path))
-    dead = subprocess.Popen([sys.executable, "-I", "-S", "-c", ""])
-    dead.wait()
-    temp = staging.root / "tmp"
-    for writer in (dead.pid, os.getpid()):
-        (temp / f"ticket.json.{writer}.tmp").write_text("{")
-    old = temp / f"old.json.{os.getpid()}.tmp"
-    old.write_text("{")
-    os.utime(old, (time.time() - 3600, time.time() - 3600))
-    assert staging.sweep_temp({}) == 2
-    assert names(staging, "tmp") == [f"ticket.json.{os.getpid()}.tmp"]
 
 
 def test_a_kept_transcript_that_was_read_and_that_no_ticket_names_is_swept(staging, tmp_path):
     staging.stage(transcript_at(tmp_path, "waits.jsonl"))
     orphan = without_ticket(staging, transcript_at(tmp_path, "orphan.jsonl"))
-    assert staging.sweep_temp({str(orphan): read_to(orphan.stat().st_size)}) == 1
+    assert staging.sweep_links({str(orphan): read_to(orphan.stat().st_size)}) == 1
     [kept] = names(staging, "transcripts")
     assert kept.removesuffix(".jsonl") == ticket.key_in_name(names(staging, "new")[0])
 
@@ -310,7 +302,7 @@ def test_a_kept_transcript_that_was_not_read_to_its_end_waits_again_under_its_na
     orphan = without_ticket(staging, transcript_at(tmp_path, "orphan.jsonl"))
     content = orphan.read_bytes()
     orphan.unlink()  # the client's own clean-up
-    assert staging.sweep_temp({str(orphan): read_to(len(content) - 1)}) == 0
+    assert staging.sweep_links({str(orphan): read_to(len(content) - 1)}) == 0
     [claim] = staging.claim()
     assert (claim.transcript, claim.readable().read_bytes()) == (orphan, content)
     staging.release([claim])
@@ -320,18 +312,11 @@ def test_a_kept_transcript_that_was_not_read_to_its_end_waits_again_under_its_na
 def test_a_kept_transcript_of_which_nothing_is_known_is_staged_and_never_deleted_unread(staging, tmp_path):
     orphan = without_ticket(staging, transcript_at(tmp_path, "orphan.jsonl"))
     content = orphan.read_bytes()
-    assert staging.sweep_temp({}) == 0
+    assert staging.sweep_links({}) == 0
     [claim] = staging.claim()
     assert claim.readable().read_bytes() == content
     staging.release([claim])
     assert everything(staging) == []
-
-
-def test_a_file_of_another_name_in_the_folder_of_tickets_being_written_stays(staging, tmp_path):
-    staging.stage(transcript_at(tmp_path))
-    (staging.root / "tmp" / "a-persons-own.tmp").write_text("words")
-    assert staging.sweep_temp({}) == 0
-    assert names(staging, "tmp") == ["a-persons-own.tmp"]
 
 
 def without_ticket(staging, transcript):
@@ -355,7 +340,7 @@ def test_a_ticket_that_comes_while_links_are_swept_gets_its_link_again(staging, 
     seen = staging.leftovers()
     staging.stage(path)  # finds the old link still there
     monkeypatch.setattr(staging, "leftovers", lambda: seen)
-    staging.sweep_temp({str(path): read_to(path.stat().st_size)})
+    staging.sweep_links({str(path): read_to(path.stat().st_size)})
     assert [claim.staged.read_bytes() for claim in staging.list_waiting()] == [path.read_bytes()]
 
 
@@ -389,7 +374,7 @@ def test_claims_are_complete_while_hooks_keep_adding(staging, tmp_path):
     # Two tickets of one transcript in the same microsecond share a name: none is missed by that.
     assert [process.returncode for process in adding] == [0, 0] and 390 <= taken <= 400
     # A hook may keep a transcript when its ticket was taken and dropped already: that is swept.
-    staging.sweep_temp({})
+    staging.sweep_links({})
     staging.release(staging.claim())
     assert everything(staging) == []
 

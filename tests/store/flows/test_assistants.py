@@ -75,6 +75,16 @@ def test_an_excluded_project_is_excluded_for_every_assistant(bench, user_home):
     assert contents(bench.home) == {}
 
 
+def test_a_folder_that_is_a_link_to_an_excluded_one_is_excluded_too(bench, tmp_path):
+    (tmp_path / "secret").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "secret")
+    chosen = bench.settings.__class__(home=bench.home, excluded_projects=(str(tmp_path / "secret"),))
+    path = decisions("s1", cwd=str(tmp_path / "link")).write(bench.projects)
+    runs.stage_all(chosen, [path])
+    runs.execute("ingest", replace(bench.context, settings=chosen))
+    assert contents(bench.home) == {}
+
+
 def test_only_chats_are_taken_from_geminis_folder(bench, user_home):
     path = gemini_decisions().write(user_home)
     for name in ("logs.json", "chats/checkpoint-a.json", "tool_output/session-x.json"):

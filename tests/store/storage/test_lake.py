@@ -1,13 +1,14 @@
 """Claims about the lake: a commit is whole or not at all, newer sessions shadow older ones."""
 
 import errno
+import json
 from pathlib import Path
 
 import pytest
 
 from cortex.storage.lake.lake import Lake
 from cortex.storage.lake.manifest import Cursor, LakeFile, Manifest, Output
-from cortex.transforms.errors import SchemaMismatch, StoreNotWritable
+from cortex.transforms.errors import FileDamaged, SchemaMismatch, StoreNotWritable
 from cortex.transforms.schemas import EVENTS, TURNS
 from tests.rows import event, events, turn, turns
 
@@ -115,6 +116,54 @@ def test_a_cursor_is_committed_with_the_rows_it_speaks_of(home: Path):
         change.append(TURNS, "reef-1", turns(turn(1)))
         change.move_cursor("/t/s1.jsonl", cursor)
     assert Lake(home).manifest.cursors == {"/t/s1.jsonl": cursor}
+
+
+def flipped(path: Path, at: int) -> None:
+    content = bytearray(path.read_bytes())
+    content[at % len(content)] ^= 1 << at % 8
+    path.write_bytes(content)
+
+
+@pytest.mark.parametrize("share", [0, 0.1, 0.3, 0.5, 0.7, 0.9, 0.999])
+def test_one_flipped_bit_anywhere_in_a_file_is_seen_before_a_row_of_it_is_used(home: Path, share: float):
+    commit_turns(Lake(home), *(turn(line) for line in range(1, 50)))
+    [path] = (home / "lake").rglob("*.parquet")
+    flipped(path, int(share * path.stat().st_size))
+    with pytest.raises(FileDamaged, match="not as it was written"):
+        Lake(home).read(TURNS, columns=["line"])
+    assert [file.path for file in Lake(home).damaged_files()] == [path.relative_to(home / "lake").as_posix()]
+
+
+def test_a_large_lake_is_read_in_turns_until_each_file_was_looked_at(home: Path):
+    lake = Lake(home)
+    for line in range(1, 4):
+        commit_turns(lake, turn(line))
+    paths = sorted((home / "lake").rglob("*.parquet"))
+    flipped(paths[1], 700)
+    assert [len(lake.damaged_files(1, begin)) for begin in range(6)] == [0, 1, 0, 0, 1, 0]
+
+
+def test_files_of_a_version_that_noted_no_digest_are_read_and_noted_with_the_next_commit(home: Path):
+    commit_turns(Lake(home), turn(1))
+    path = home / "runs" / "manifest.json"
+    before = json.loads(path.read_bytes())
+    digests = before.pop("digests")
+    path.write_text(json.dumps(before))
+    lake = Lake(home)
+    assert (lake.read(TURNS).num_rows, lake.damaged_files()) == (1, [])
+    lake.note(lake.notes.due_to_wipe(["reef-1"]))
+    assert json.loads(path.read_bytes())["digests"] == digests and len(digests) == 1
+
+
+def test_a_file_that_cannot_be_read_gets_no_digest(home: Path):
+    commit_turns(Lake(home), turn(1))
+    path = home / "runs" / "manifest.json"
+    path.write_text(json.dumps({**json.loads(path.read_bytes()), "digests": {}}))
+    [file] = (home / "lake").rglob("*.parquet")
+    file.write_bytes(file.read_bytes()[:-9])
+    lake = Lake(home)
+    lake.note(lake.notes.due_to_wipe(["reef-1"]))
+    assert json.loads(path.read_bytes())["digests"] == {}
 
 
 def test_rows_of_another_layout_are_refused_by_name(home: Path):

@@ -16,16 +16,16 @@ def test_each_scope_has_its_rows_in_their_order(tmp_path, monkeypatch, together)
     kelp = memories(*(memory(f"k{at}", project_id="kelp", files=["a.py"]) for at in range(3)))
     reef = memories(memory("r1", project_id="reef"), memory("r2", project_id="reef"))
     path = tmp_path / "memories.parquet"
-    write_snapshot(path, MEMORIES, iter([kelp, memories(), reef]), MADE_OF)
+    write_snapshot(tmp_path, path, MEMORIES, iter([kelp, memories(), reef]), MADE_OF)
     snapshot = SnapshotFile(path, MEMORIES)
     assert snapshot.fingerprints == MADE_OF
     assert [snapshot.rows_of(name) for name in ("reef", "kelp", "bare")] == [reef, kelp, memories()]
-    assert [path.name for path in tmp_path.iterdir()] == ["memories.parquet"]
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == [path]
 
 
 def test_without_fingerprints_nothing_is_reused(tmp_path):
     path = tmp_path / "memories.parquet"
-    write_snapshot(path, MEMORIES, [memories(memory(project_id="kelp"))], {})
+    write_snapshot(tmp_path, path, MEMORIES, [memories(memory(project_id="kelp"))], {})
     assert SnapshotFile(path, MEMORIES).fingerprints == {}
 
 
@@ -40,7 +40,11 @@ def test_a_missing_or_damaged_snapshot_holds_nothing(tmp_path, content):
 def test_a_snapshot_damaged_within_gives_no_rows(tmp_path):
     path = tmp_path / "memories.parquet"
     write_snapshot(
-        path, MEMORIES, [memories(*(memory(f"k{at}", project_id="kelp") for at in range(99)))], MADE_OF
+        tmp_path,
+        path,
+        MEMORIES,
+        [memories(*(memory(f"k{at}", project_id="kelp") for at in range(99)))],
+        MADE_OF,
     )
     snapshot, content = SnapshotFile(path, MEMORIES), path.read_bytes()
     with path.open("r+b") as file:  # the same file, which is open

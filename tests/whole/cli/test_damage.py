@@ -115,6 +115,7 @@ HEALED: dict[str, Damage] = {
     "a file for a table": each("tables/*/edges.lance", made_file),
     "no search index": gone("tables/search.sqlite"),
     "the search index damaged": each("tables/search.sqlite", junk),
+    "a folder for the search index": made_folder("tables/search.sqlite"),
     "vectors damaged": each("lake/vectors/*/*.parquet", junk),
     "told lines a list": written("runs/told.json", "[]"),
     "told lines cut": written("runs/told.json", '{"a": {"b'),
@@ -324,6 +325,57 @@ def test_a_damaged_file_costs_its_project_alone_and_is_named_with_what_it_holds(
     assert Store(home).staging.list_waiting() == []
     [reef] = [scope for scope in Store(home).tables.scopes() if scope.startswith("reef")]
     assert any("s4" in text for text in Store(home).tables.open(reef, "memories").read()["text"].to_pylist())
+
+
+def flip(path: Path) -> None:
+    """Flip the bit of a file that Parquet does not miss: it is read, with other rows."""
+    content = path.read_bytes()
+    for at in range(4, len(content)):
+        other = content[:at] + bytes([content[at] ^ 1]) + content[at + 1 :]
+        try:
+            rows = pq.read_table(pa.BufferReader(other))
+        except (pa.ArrowException, OSError, ValueError):
+            continue
+        if not rows.equals(pq.read_table(pa.BufferReader(content))):
+            return path.write_bytes(other) and None
+    raise AssertionError("no such bit")
+
+
+def test_a_flipped_bit_is_found_by_run_nightly_rebuild_and_doctor(cortex, sound):
+    for words in (["run"], ["nightly"], ["rebuild"], ["rebuild", "--check"], ["backup", "b"], ["doctor"]):
+        [path] = (home := sound()).glob("lake/turns/project=kelp*/*.parquet")
+        flip(path)
+        answer = cortex(*words)
+        assert answer.code == (1 if words == ["doctor"] else 17), words
+        assert "is not as it was written" in answer.out + answer.err and path.name in answer.out + answer.err
+        assert path.is_file() and home.is_dir()
+
+
+@pytest.mark.parametrize("words", [["run"], ["rebuild"], ["rebuild", "--set-aside"]])
+def test_a_flipped_bit_is_mended_from_a_backup_that_the_store_knows_of(cortex, sound, tmp_path, words):
+    home = sound()
+    assert cortex("backup", tmp_path / "backup").code == 0
+    path, *_ = home.glob("lake/journal/*/*.parquet")
+    content = path.read_bytes()
+    flip(path)
+    assert cortex(*words).code == 0
+    assert path.read_bytes() == content
+    flip(path)
+    path.unlink()
+    assert cortex(*words).code == 0
+    assert path.read_bytes() == content and list((home / "staging" / "tmp").iterdir()) == []
+
+
+def test_a_flipped_bit_is_mended_from_the_clients_transcripts_that_are_still_there(cortex, sound, folder):
+    home = sound()
+    decisions("s1").write(folder)
+    before = texts(home)
+    [path] = home.glob("lake/turns/project=kelp*/*.parquet")
+    flip(path)
+    assert cortex("rebuild", "--set-aside").code == 0
+    assert cortex("backfill", folder).code == 0
+    assert texts(home) == before
+    assert "each as it was written" in cortex("doctor").out
 
 
 def test_missing_tables_are_said_and_made_again_by_the_same_command(cortex, sound):

@@ -145,8 +145,8 @@ def test_resetting_a_project_drops_what_it_was_told(sealed):
 @pytest.mark.parametrize(
     ("owner", "name", "number"),
     [
-        (lake, "write_durably", 1),
-        (lake, "write_durably", 3),
+        (lake, "write_stored", 1),
+        (lake, "write_stored", 3),
         (lake, "write_manifest", 1),
         (lake.Lake, "sweep", 1),
         (encrypting, "make_key_file", 1),

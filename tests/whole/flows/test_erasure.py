@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import sqlite3
 import subprocess
 import sys
@@ -24,7 +25,7 @@ from cortex.transforms.schemas import EVENTS, TURNS
 from tests.bench import NOW, Bench, contents, difference, here, leftovers
 from tests.present import clock_at
 from tests.rows import entry
-from tests.traces import traces
+from tests.traces import name_patterns, traces
 from tests.transcripts import Talk, decisions, forked
 from tests.whole.flows import test_kills
 
@@ -265,6 +266,34 @@ def test_killed_anywhere_the_next_run_erases_to_the_end(bench, monkeypatch, stag
             bench.run()
     bench.run()
     assert traces(bench.home, CANARY) == []
+
+
+# Killed by the system when the tables are written and the log is not merged into the file yet.
+PUBLISHING = (
+    "import os, signal, sys; from pathlib import Path; from tests.bench import Bench;"
+    " from cortex.storage.published import published;"
+    " published.comments = lambda **_: os.kill(os.getpid(), signal.SIGKILL);"
+    " Bench(Path(sys.argv[1]), Path(sys.argv[2])).backfill()"
+)
+
+
+def test_killed_while_publishing_the_words_are_in_no_file_after_forgetting(bench, other):
+    told_canary().write(bench.projects)
+    killed = subprocess.run(
+        [sys.executable, "-c", PUBLISHING, str(bench.home), str(bench.projects)],
+        cwd=Path(__file__).parents[3],
+        check=False,
+    )
+    left = [place for place in traces(bench.home, CANARY) if place.endswith(".wal")]
+    assert (killed.returncode, len(left)) == (-signal.SIGKILL, 1)
+    bench.run()
+    forget(bench)
+    bench.run()
+    other.begin()
+    other.run()
+    assert traces(bench.home, CANARY) == []
+    new = name_patterns(bench.home) - name_patterns(other.home)
+    assert new == {"lake/settled/project=kelp-N/N.parquet"}  # that the session was read, which erasing notes
 
 
 def run_under_prefect(bench, flow):

@@ -170,7 +170,7 @@ def test_foreign_files_beside_tables_published_files_and_reports_stay(bench):
     [scope] = [name for name in bench.store.tables.scopes() if name.startswith("kelp")]
     foreign = [
         *("tables/notes/a.txt", f"tables/{scope}/a.txt", "published/notes/a.txt", f"published/{scope}/a.txt"),
-        *("runs/a.part", "runs/reports/a.json", "staging/tmp/a.tmp", "published/download.part"),
+        *("runs/a.part", "runs/reports/a.json", "published/download.part"),
     ]
     for name in foreign:
         (bench.home / name).parent.mkdir(parents=True, exist_ok=True)

@@ -43,7 +43,9 @@ def test_objects_are_written_read_listed_and_removed(bucket, tmp_path):
     (tmp_path / "a").write_bytes(b"x" * 6_000_000)
     bucket.put("lake/a", tmp_path / "a")
     bucket.put("lake/b", b"b")
-    assert bucket.fetch("lake/a", tmp_path / "back") and not bucket.fetch("lake/c", tmp_path / "c")
+    assert bucket.fetch("lake/a", tmp_path / "back", 6_000_000) and not bucket.fetch(
+        "lake/c", tmp_path / "c", 9
+    )
     assert (tmp_path / "back").read_bytes() == (tmp_path / "a").read_bytes()
     assert (bucket.read("lake/b"), bucket.read("lake/c")) == (b"b", None)
     bucket.remove(["lake/a", "lake/gone"])
