@@ -10,6 +10,7 @@ from typing import assert_never
 import pyarrow as pa
 
 from cortex.hooks.evidence.text import normalised
+from cortex.hooks.prose.memory_types import FACT_TYPES
 from cortex.transforms.extract.ground.candidate import is_prose_alone
 from cortex.transforms.extract.plans import carried_on, plan_text
 from cortex.transforms.identity import content_id
@@ -56,6 +57,7 @@ from cortex.transforms.schemas import (
     checked,
 )
 from cortex.transforms.search import embedded_text
+from cortex.transforms.words.slots import SlotParser, Slots
 
 # -- A memory as an import puts it back, alone or together with what was said here of the same fact.
 
@@ -135,6 +137,8 @@ def technology_tags(text: str, tags: Mapping[str, str]) -> set[str]:
 # -- The fold: events and journal become memories; the same fact seen again reinforces one memory (spec
 # 5.5).
 
+# What may choose; the steps of a plan and what a session came to are many statements.
+WITH_SLOTS = frozenset(FACT_TYPES) - {"progress"}
 DEFAULT_PRIORITY = 5  # the middle of 1 to 10
 
 
@@ -184,8 +188,8 @@ def fold(
             untold.add(identity)
     for row in in_order(journal).select(APPLIED_COLUMNS).to_pylist():
         _apply(row, memories, untold)
-    tags = tag_by_term(policy)
-    rows = [_finished(memory, tags) for _, memory in sorted(memories.items())]
+    tags, parser = tag_by_term(policy), SlotParser.of(policy)
+    rows = [_finished(memory, tags, parser) for _, memory in sorted(memories.items())]
     return MEMORIES.of(rows)
 
 
@@ -503,9 +507,14 @@ def _recall(memory: Row | None, at: datetime) -> None:
         memory["last_accessed_at"] = at
 
 
-def _finished(memory: Row, tags: Mapping[str, str]) -> Row:
-    """Fill in what every row has; what its text names is added to the tags that it was told with."""
+def _finished(memory: Row, tags: Mapping[str, str], parser: SlotParser) -> Row:
+    """
+    Fill in what every row has; what its text names is added to the tags that it was told with.
+
+    Whoever said a fact, its words say what it chooses, turns down and why, unless its source said so itself.
+    """
     named = technology_tags(memory["text"], tags)
+    slots = parser.slots_of(memory["text"]) if memory["memory_type"] in WITH_SLOTS else Slots()
     created = memory["created_at"] or EPOCH
     return {
         "priority": DEFAULT_PRIORITY,
@@ -515,6 +524,9 @@ def _finished(memory: Row, tags: Mapping[str, str]) -> Row:
         "rank": 0.0,
         "session_count": len({e["session_id"] for e in memory["evidence"]} - {""}),
         **memory,
+        "chosen": slots.chosen or None,
+        "rejected": memory.get("rejected") or slots.rejected or None,
+        "reason": memory.get("reason") or slots.reason or None,
         "tags": [*memory["tags"], *sorted(named - set(memory["tags"]))],
         "created_at": created,
         "updated_at": memory["updated_at"] or created,
