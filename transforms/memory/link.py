@@ -406,11 +406,15 @@ def _measures_in(text: str, vocabulary: Vocabulary) -> Iterator[tuple[str, str]]
     What a number only tells apart, "layer 3", "step 4 of the plan", is another thing and no other value.
     """
     for before, number, unit in _NUMBER_OF.findall(text):
+        if before.casefold() in _SETTINGS:
+            yield before.casefold(), number
         is_unit = unit and unit.casefold() not in vocabulary.dropped
         if is_unit and (not before or before.casefold() in vocabulary.dropped | _WORDS_BEFORE_MEASURE):
             yield stem(unit.casefold()), number
 
 
+# "Port 8080" is what is set, and no name of a port.
+_SETTINGS = frozenset(("port", "version", "timeout", "limit", "size", "width", "depth"))
 # Between a verb and what it measures stands one of these, or a word without a topic.
 _WORDS_BEFORE_MEASURE = frozenset(
     ("after", "before", "every", "within", "under", "above", "below", "least", "most", "until")

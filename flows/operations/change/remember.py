@@ -1,6 +1,6 @@
 """Keeps what a person says on purpose: a fact, a lesson, a changed memory, what a source file does."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -66,7 +66,7 @@ class Remembered:
     The memory that holds a fact now.
 
     `outcome` is `remembered`, `reinforced` where it was known, or `reworded` where the new words say more;
-    `project` is the name of its project.
+    `project` is the name of its project; `contradicts` are the texts, by id, of what it is at odds with.
     """
 
     memory_id: str
@@ -74,6 +74,7 @@ class Remembered:
     project: str
     outcome: str
     applied: Applied
+    contradicts: Mapping[str, str]
 
 
 def remember(
@@ -92,7 +93,8 @@ def remember(
     Journal a fact; it is searchable at once if no other run is writing, else after that run.
 
     What an explicit memory of the scope says already reinforces that one: its words stay, or give way to the
-    new ones where these say more. `priority` (1 to 10) weighs in ranking; `files` are those that the fact
+    new ones where these say more. What contradicts it stays too: only a person who is asked puts the new one
+    in its place (`supersede`). `priority` (1 to 10) weighs in ranking; `files` are those that the fact
     names as its evidence. What is kept `by_assistant` is believed as its words in a session are, not as a
     person's. Raises LowQuality for what is not a fact.
     """
@@ -103,6 +105,7 @@ def remember(
     scope = GLOBAL_SCOPE if is_global else project_of(context, store, project)
     # The words of a person are reworded by a person alone.
     known = None if by_assistant else _known(store, scope, fact, policy)
+    contradicts = _contradicted(store, scope, fact, policy) if known is None and not by_assistant else {}
     entry = Remember(
         known.text if known and not known.says_more else fact,
         known.memory_type if known else memory_type,
@@ -124,7 +127,14 @@ def remember(
         outcome="remembered" if known is None else "reworded" if known.says_more else "reinforced",
         applied=apply_now(context, APPLY),
         project=store.projects.name_of(scope),
+        contradicts=contradicts,
     )
+
+
+def _contradicted(store: Store, scope: str, fact: str, policy: Policy) -> dict[str, str]:
+    memories = store.tables.open(scope, "memories").read(_COMPARED)
+    rules = at_odds_with(fact, memories, policy)
+    return {name: str(_row_of(name, memories)["text"]) for name in rules}
 
 
 def fact_of(text: str, policy: Policy) -> str:
