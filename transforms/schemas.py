@@ -428,6 +428,10 @@ MEMORIES = Table(
             "rank", pa.float64(), "weight for the brief, spec 10.1", unit="fraction, 0 to 1", between=FRACTION
         ),
         column("session_count", pa.int32(), "sessions that said it", unit="count"),
+        column("git_branch", pa.string(), "branch on which it was said or told last", null=True),
+        column("git_commit", pa.string(), "commit checked out when it was told on purpose", null=True),
+        column("folder", pa.string(), "folder in which it was told on purpose", null=True),
+        column("session_id", pa.string(), "session in which it was told on purpose", null=True),
         column(
             "evidence",
             pa.list_(pa.field("item", EVIDENCE, nullable=False)),

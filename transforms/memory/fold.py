@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import assert_never
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from cortex.hooks.evidence.text import normalised
 from cortex.hooks.prose.memory_types import FACT_TYPES
@@ -145,6 +146,9 @@ DEFAULT_PRIORITY = 5  # the middle of 1 to 10
 # What a person's use has added to a memory; saying it again takes nothing of it away.
 USE_COLUMNS = ("access_count", "last_accessed_at")
 
+# Where a fact was told on purpose.
+PLACE_COLUMNS = ("folder", "git_branch", "git_commit", "session_id")
+
 # By these a person stands for a memory, whoever said it.
 VOUCHING = (Pin, Edit, Confirm, Restore)
 
@@ -197,7 +201,7 @@ def by_memory(events: pa.Table, policy: Policy) -> dict[str, list[Row]]:
     """Return, by memory_id, the EVENTS rows that make each memory; those below the threshold make none."""
     floor = policy.threshold("shown_min_confidence")
     facts: dict[str, list[Row]] = {}
-    shown = events.filter(pa.compute.is_valid(events["memory_type"]))
+    shown = events.filter(pc.is_valid(events["memory_type"]))
     sure = [event for event in shown.to_pylist() if event["confidence"] >= floor]
     plan_of = carried_on(event for event in sure if _is_plan(event))
     latest = policy.types_with("is_latest_only")
@@ -220,7 +224,7 @@ def _vouched_for(journal: pa.Table) -> set[str]:
     kinds = pa.array([entry.kind for entry in (*VOUCHING, Supersede, Merge)])
     merged: dict[str, Sequence[str]] = {}
     vouched: set[str] = set()
-    for row in journal.filter(pa.compute.is_in(journal["kind"], kinds)).to_pylist():
+    for row in journal.filter(pc.is_in(journal["kind"], kinds)).to_pylist():
         match entry := from_row(row):
             case Supersede():
                 vouched.add(entry.by)
@@ -422,6 +426,7 @@ def _memory_from(row: Row, entry: Remember | ImportFact) -> Row:
         "updated_at": at,
         "recorded_at": at,
         "evidence": [],
+        **{name: getattr(entry, name, None) for name in PLACE_COLUMNS},
     }
 
 
@@ -525,6 +530,7 @@ def _finished(memory: Row, tags: Mapping[str, str], parser: SlotParser) -> Row:
         "session_count": len({e["session_id"] for e in memory["evidence"]} - {""}),
         **memory,
         "chosen": slots.chosen or None,
+        "git_branch": memory.get("git_branch") or next((e["git_branch"] for e in memory["evidence"]), None),
         "rejected": memory.get("rejected") or slots.rejected or None,
         "reason": memory.get("reason") or slots.reason or None,
         "tags": [*memory["tags"], *sorted(named - set(memory["tags"]))],

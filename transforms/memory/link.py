@@ -187,6 +187,8 @@ def _scopes(
 
 # What a choice names as its alternative: "pnpm, not npm".
 _CONTRAST = re.compile(r",\s{0,3}(?:and\s{1,3})?not\b[^,.;:!?]{0,200}", re.IGNORECASE)
+# What only names what follows states nothing.
+_HEADING = re.compile(r"[:：]\s*$")
 # A number with the word before it and the unit behind it.
 _NUMBER_OF = re.compile(r"([^\W\d_][\w'’-]*)?\W{0,3}?(?<![\w.])(\d+(?:[.,:]\d+)*)\s?([^\W\d_]+|%)?")
 
@@ -387,7 +389,7 @@ def _side(row: dict[str, Any], rules: _Rules) -> _Side:
     return _Side(
         row["memory_id"],
         row["memory_type"],
-        row["memory_type"] in force or row["source_type"] == "explicit",
+        (row["memory_type"] in force or row["source_type"] == "explicit") and not _HEADING.search(text),
         vocabulary.fact(text),
         sides,
         vocabulary.fact(slots.chosen),

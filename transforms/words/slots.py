@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from cortex.transforms.policy import Policy
@@ -33,7 +33,7 @@ _ABOUT = re.compile(
 _ARTICLE = re.compile(r"^(?:an?|the|our|my|their|its|der|die|das|le|la|el|un[ae]?)\s+", re.IGNORECASE)
 # "All", "it", "that" and a bare number name nothing.
 _NAMELESS = re.compile(
-    r"(?:it|this|that|these|those|them|all|any|each|both|one|none|there|here|only\b.*|just\b.*|\W*|[\d.,:]+)$",
+    r"(?:(?:it|this|that|these|those|them|all|any|only|just)\b.*|each|both|one|none|there|here|\W*|[\d.,:]+)$",
     re.IGNORECASE,
 )
 _ONLY = re.compile(r"\s*(?:only|just|nur)\b", re.IGNORECASE)
@@ -91,7 +91,6 @@ class SlotParser:
 
     wordings: tuple[_Wording, ...]
     reasons: tuple[re.Pattern[str], ...]
-    rejections: tuple[re.Pattern[str], ...]
     kinds: Mapping[str, frozenset[str]]
     single: frozenset[str]
     vocabulary: Vocabulary
@@ -123,12 +122,7 @@ class SlotParser:
     def _parsed(self, text: str) -> Slots:
         parts = sentences(text, STATEMENT) or [text]
         slots = next((known for part in parts if (known := self._in_sentence(part)) is not None), Slots())
-        reason = slots.reason or self._reason_in(text)
-        rejected = slots.rejected or next(
-            (thing for pattern in self.rejections for match in [pattern.search(text)] if match
-             and (thing := _thing(match[match.lastindex or 0])[0])), ""
-        )  # fmt: skip
-        return Slots(slots.chosen, rejected, reason, slots.subject)
+        return replace(slots, reason=slots.reason or self._reason_in(text))
 
     def stems_of(self, text: str, rejected: str = "") -> SlotStems:
         """Return the slots of a statement as they are compared; `rejected`: what it is known to turn down."""
@@ -197,7 +191,6 @@ def _parser_of(policy: Policy) -> SlotParser:
     return SlotParser(
         tuple(_Wording(_compiled(row["pattern"]), bool(row["is_clear"])) for row in wordings),
         tuple(_compiled(row["pattern"]) for row in phrases if row["name"] == "reason"),
-        tuple(_compiled(row["pattern"]) for row in phrases if row["name"] == "rejected"),
         {str(row["term"]): frozenset(str(row["kind"]).split("|")) for row in technologies},
         frozenset(str(row["kind"]) for row in technologies if row["is_single"]),
         Vocabulary.of(policy),

@@ -1,8 +1,11 @@
 """Keeps what a person says on purpose: a fact, a lesson, a changed memory, what a source file does."""
 
+import os
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,6 +20,7 @@ from cortex.flows.operations.change.apply import (
 from cortex.flows.operations.lookup import memory_of, project_of
 from cortex.flows.stages.order import APPLY
 from cortex.hooks.prose.plain import without_private
+from cortex.storage.ground.git import answer_of
 from cortex.storage.settings.reference import word_ranks
 from cortex.storage.store import Store
 from cortex.transforms.errors import (
@@ -57,6 +61,9 @@ from cortex.transforms.words.sentences import excerpt
 
 # -- Keeps what a person says on purpose, unless it says nothing or is known.
 
+# Claude Code names its session to the programs that it starts.
+SESSION_VARIABLE = "CLAUDE_CODE_SESSION_ID"
+_SESSION = re.compile(r"[0-9A-Za-z-]{8,64}")
 EXPLICIT = {"status": ["active"], "source_type": ["explicit"]}
 
 
@@ -116,6 +123,7 @@ def remember(
         source_type="conversation" if by_assistant else None,
         trust="assistant" if by_assistant else None,
     )
+    entry = replace(entry, **_place_of(context, is_elsewhere=is_global or project is not None))
     name = known.memory_id if known else memory_id(scope, memory_type, fact)
     last = last_word(store, entry, scope, name) if known is None else None
     if last != entry:  # killed before the tables had it: repeated, it is one entry
@@ -129,6 +137,23 @@ def remember(
         project=store.projects.name_of(scope),
         contradicts=contradicts,
     )
+
+
+def _place_of(context: Context, *, is_elsewhere: bool) -> dict[str, Any]:
+    """
+    Return where a fact is told: the folder, what is checked out there, the assistant's session.
+
+    What `is_elsewhere` told (of another project, of all) has no branch: none of theirs is checked out here.
+    """
+    place, session = str(context.folder), os.environ.get(SESSION_VARIABLE, "")
+    branch = "" if is_elsewhere else answer_of(place, "rev-parse", "--abbrev-ref", "HEAD").strip()
+    known = {
+        "folder": place,
+        "git_branch": "" if branch == "HEAD" else branch,
+        "git_commit": answer_of(place, "rev-parse", "HEAD").strip() if branch else "",
+        "session_id": session if _SESSION.fullmatch(session) else "",
+    }
+    return {name: words for name, words in known.items() if words}
 
 
 def _contradicted(store: Store, scope: str, fact: str, policy: Policy) -> dict[str, str]:

@@ -43,6 +43,9 @@ def test_an_order_is_kept_in_the_persons_words(
     "words",
     [
         "The worker crashes on the second harbour, please fix it.",
+        "Let us work on the report component. Please settle how it should be built.",
+        "Work on the tide table, and decide which format it gets.",
+        "I wonder more if we throw out the seventh gauge.",
         "Implement the fix of the tide table in a new branch, do meaningful commits.",
         "let's also verify that the gauge's tests still work with the mast",
         "I see no use of the gauge's cache in our code. Tell me where we should add it.",

@@ -1,5 +1,7 @@
 """The opposite of what was remembered is never reinforced: a person is asked, or both are kept."""
 
+import subprocess
+
 import click
 import pytest
 
@@ -40,3 +42,23 @@ def test_the_assistant_learns_nothing_against_it(remembered):
     answer = remembered("learn", PNPM, "--by-assistant", "--json")
     assert answer.code != 0 and answer.json["error"]["code"] == "CORTEX_E402"
     assert active(remembered) == [NPM]
+
+
+def test_what_is_told_knows_its_branch_commit_folder_and_session(cortex, tmp_path, monkeypatch):
+    folder, session = tmp_path / "reef", "0f0e0d0c-0000-4000-8000-000000000001"
+    folder.mkdir()
+    who = ("-c", "user.name=Ana", "-c", "user.email=ana@example.org")
+    for words in (("init", "-q", "-b", "side"), ("commit", "-q", "--allow-empty", "-m", "Begin")):
+        subprocess.run(["git", *who, *words], cwd=folder, check=True)
+    commit = subprocess.run(["git", "rev-parse", "HEAD"], cwd=folder, capture_output=True, text=True).stdout
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("CLAUDE_CODE_SESSION_ID", session)
+    told = cortex("remember", NPM, "--json").json
+    columns = "git_branch, git_commit, folder, session_id"
+    [row] = cortex("sql", f"select {columns} from memories", "--json").json["rows"]
+    assert row == ["side", commit.strip(), str(folder), session]
+    shown = cortex("show", told["id"]).out
+    assert "side" in shown and str(folder) in shown
+    cortex("remember", PNPM, "--global")
+    rows = cortex("sql", f"select {columns} from memories where category = 'global'", "--json").json["rows"]
+    assert rows == [[None, None, str(folder), session]]

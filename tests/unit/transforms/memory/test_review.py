@@ -89,6 +89,8 @@ def test_a_decision_that_reverses_another_contradicts_it_whichever_came_first(ol
         ("Chose FastAPI over Flask for the API.", "Chose FastAPI over Django for the API."),
         ("Rejected Celery for the mailer: too heavy.", "Chose RabbitMQ over Celery for the mailer."),
         ("Do not use mocks in the core.", "Use mocks in the adapters."),
+        ("Levels of each gauge by harbour - NO ALARM:", "Levels of each gauge by harbour - ALARM:"),
+        ("Compara los grupos de alarma y no alarma", "Alarma por grupos en una tabla"),
     ],
 )
 def test_decisions_that_go_together_do_not(one, other):
