@@ -339,8 +339,8 @@ def branch_doubt(memory_id: str, branch: str) -> Doubt:
 
 def branches_behind(row: Row) -> frozenset[str]:
     """Return the branches that a memory was said on; none if one of its places names no branch."""
-    told_on = {row["git_branch"]} if row.get("folder") else set()
-    branches = frozenset(told_on.union(place["git_branch"] for place in row["evidence"]))
+    own_branches = {row["git_branch"]} if row.get("folder") else set()
+    branches = frozenset(own_branches.union(place["git_branch"] for place in row["evidence"]))
     return frozenset[str]() if None in branches else branches
 
 

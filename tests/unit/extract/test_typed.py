@@ -81,6 +81,7 @@ def test_a_long_prompt_in_the_persons_voice_stays_theirs(shown: Shown) -> None:
         ("Use the old gauge client instead of the new one.", "Use the old gauge client for tests alone."),
         ("We also rename the repository to reef/old.", "We renamed it from reef/old to reef/kelp."),
         ("Keep the push feed beside the poller.", "please get rid of the push feed"),
+        ("We also rename the repository to kelpsync.", "Rename the repository back to kelp-sync."),
     ],
 )  # fmt: skip
 def test_of_what_is_taken_back_or_said_again_the_last_word_stays(shown: Shown, first: str, then: str) -> None:
