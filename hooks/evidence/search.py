@@ -380,14 +380,19 @@ def _statement(candidate: SearchCandidate, question: SearchQuestion) -> str:
 
 
 def _why(group: Group, shown: str, question: SearchQuestion) -> str:
-    """Return the reason of what leads a group: its own, else one that the turns it rests on give."""
+    """Return the reason of what leads a group: its own, else one that the turns of its session give."""
     own = str(group.rows[0].row.get("reason") or "")
     if own and not is_known(own, shown):
         return own
     if not question.asks_why:
         return ""
     lead = group.rows[0]
-    texts = [each.text for each in group.all if each is lead or not each.lines.isdisjoint(lead.lines)]
+    files = {file for file, _ in lead.lines}
+    texts = [
+        each.text
+        for each in group.all
+        if each is lead or (not each.is_memory and any(file in files for file, _ in each.lines))
+    ]
     return reason_in(texts, shown, question.asked, question.pattern("gives_reason"))
 
 

@@ -364,6 +364,9 @@ def _change(
 ) -> None:
     match entry:
         case Edit():
+            # What the words before said of themselves goes with them.
+            own = [n for n in ("reason", "rejected") if memory.get(n) and memory[n] in memory["text"]]
+            memory.update({name: None for name in own if memory[name] not in entry.text})
             memory.update(text=entry.text, updated_at=at, trust="user", initial_confidence=1.0)
             if memory["source_type"] != "code_index":  # by which prose and code find each other
                 memory["source_type"] = "explicit"

@@ -28,6 +28,14 @@ def test_without_a_terminal_both_are_kept_and_the_review_asks(remembered):
     assert [(item["kind"], item["texts"]) for item in project["items"]] == [("contradiction", [NPM, PNPM])]
 
 
+def test_recall_and_infer_name_what_was_chosen_and_turned_down(cortex):
+    cortex("remember", "Chose Redis over Memcached for the cache because it persists", "--type", "decision")
+    [result] = cortex("recall", "Redis cache", "--json").json["results"]
+    assert (result["chosen"], result["rejected"], result["why"]) == ("Redis", "Memcached", "it persists")
+    [step] = cortex("infer", "cache", "--json").json["chain"]
+    assert (step["rejected"], step["reason"]) == ("Memcached", "it persists")
+
+
 @pytest.mark.parametrize(("says", "left"), [(True, [PNPM]), (False, [NPM, PNPM])])
 def test_at_a_terminal_the_person_says_whether_the_new_one_takes_its_place(
     remembered, monkeypatch, says, left
