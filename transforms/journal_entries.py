@@ -108,6 +108,10 @@ class Remember(_Fact):
     source_type: Annotated[str | None, "one of SOURCE_TYPES; left out: explicit", SOURCE_TYPES] = None
     trust: Annotated[str | None, "one of TRUSTS; left out: user", TRUSTS] = None
     created_at: Annotated[str | None, "first said, an ISO instant"] = None
+    folder: Annotated[str | None, "folder in which it was told"] = None
+    git_branch: Annotated[str | None, "branch checked out there"] = None
+    git_commit: Annotated[str | None, "commit checked out there"] = None
+    session_id: Annotated[str | None, "session of the assistant in which it was told"] = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +163,10 @@ class ImportMemory(JournalEntry):
     archived_at: Annotated[str | None, "when it left the active ones"] = None
     superseded_by: Annotated[str | None, "memory that replaced it"] = None
     merged_into: Annotated[str | None, "memory that took it up in a consolidation"] = None
+    folder: Annotated[str | None, "folder in which it was told"] = None
+    git_branch: Annotated[str | None, "branch on which it was said or told last"] = None
+    git_commit: Annotated[str | None, "commit checked out when it was told"] = None
+    session_id: Annotated[str | None, "session of the assistant in which it was told"] = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -363,6 +363,7 @@ MEMORIES = Table(
         column("memory_type", pa.string(), "one of MEMORY_TYPES", one_of=MEMORY_TYPES),
         column("text", pa.string(), "the fact by itself: who, what, why, what was rejected", is_text=True),
         column("reason", pa.string(), "why, where known", null=True, is_text=True),
+        column("chosen", pa.string(), "what it settles on, where its words say so", null=True, is_text=True),
         column("rejected", pa.string(), "what was turned down, where known", null=True, is_text=True),
         column(
             "subject", pa.string(), "what it is about, as a language model names it", null=True, is_text=True
@@ -409,8 +410,13 @@ MEMORIES = Table(
         column("archived_at", UTC_US, "when it left the active ones", null=True),
         column("superseded_by", pa.string(), "memory that replaced it, said by a person", null=True),
         column("merged_into", pa.string(), "memory that took it up in a consolidation", null=True),
-        column("valid_until", UTC_US, "end of its valid time, where a language model found one", null=True),
-        column("closed_by", pa.string(), "memory or commit that shows it no longer holds", null=True),
+        column(
+            "valid_until",
+            UTC_US,
+            "end of its valid time, where a later word or a language model ended it",
+            null=True,
+        ),
+        column("closed_by", pa.string(), "memory or commit that ended it", null=True),
         column(
             "centrality",
             pa.float64(),
@@ -422,6 +428,10 @@ MEMORIES = Table(
             "rank", pa.float64(), "weight for the brief, spec 10.1", unit="fraction, 0 to 1", between=FRACTION
         ),
         column("session_count", pa.int32(), "sessions that said it", unit="count"),
+        column("git_branch", pa.string(), "branch on which it was said or told last", null=True),
+        column("git_commit", pa.string(), "commit checked out when it was told on purpose", null=True),
+        column("folder", pa.string(), "folder in which it was told on purpose", null=True),
+        column("session_id", pa.string(), "session in which it was told on purpose", null=True),
         column(
             "evidence",
             pa.list_(pa.field("item", EVIDENCE, nullable=False)),

@@ -1,7 +1,7 @@
 """Recall: what memories and transcripts say to a question, best first, with evidence and what stands near."""
 
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from cortex.flows.embedders import Embedder
@@ -167,6 +167,8 @@ class RecallResult:
     statement: str = ""
     quote: str = ""
     why: str = ""
+    # The slots of a memory, whether its statement says them or not: chosen, rejected, reason.
+    slots: Mapping[str, str | None] = field(default_factory=dict)
     rejected: str = ""
     nearby: tuple[Nearby, ...] = ()
     speaker: str = ""
@@ -210,6 +212,7 @@ def recall_result_of(match: SearchResult) -> RecallResult:
         statement=match.statement,
         quote=match.quote,
         why=match.why,
+        slots={name: row.get(name) for name in ("chosen", "rejected", "reason")} if is_memory else {},
         rejected=match.rejected,
         nearby=tuple(_nearby(each) for each in match.nearby),
     )

@@ -430,6 +430,8 @@ def _in_force_first(groups: list[_Folding], share: float) -> list[_Folding]:
 
 def _took_place(group: _Folding, before: _Folding, share: float) -> bool:
     new, old = group.lead, before.lead
+    if new.id == old.row.get("closed_by"):
+        return True
     if old.validity == PROPOSED:
         return new.validity == DECIDED and group.is_of_subject(old, new)
     holds = new.is_memory and new.validity >= STATED and group.score >= share * before.score

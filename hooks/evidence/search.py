@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
-    from .index import Row
+    from .index import Part, Row
     from .question import SearchQuestion
 
     # Takes the name of a table and the keys found by words; returns the cosine of these, where they have a
@@ -179,11 +179,30 @@ def find(
     texts = [each.text for each in rows]
     asked.learn(texts)
     question.answered_in(texts)
+    groups = [_led_by_own_words(group, question) for group in groups]
     nearness = (asked.nearness(_indexed(each), each.similarity) for each in rows)
     if not is_answered(asked, nearness, numbers, whole):
         return []
     results = [SearchResult(group, question) for group in groups]
     return shown_once(results) if with_nearby else results
+
+
+# A lead with less of the question's words than this share of the best row beside it says something else.
+_LEAD_SHARE = 0.5
+
+
+def _led_by_own_words(group: Group, question: SearchQuestion) -> Group:
+    """Return a group whose lead has words of the question itself, not only beside it."""
+    asked, lead = question.asked, group.rows[0]
+    shares = [(asked.share_in(_indexed(each)), each) for each in group.nearby]
+    best = max((share for share, _ in shares), default=0.0)
+    if not best or asked.share_in(_indexed(lead)) >= _LEAD_SHARE * best or lead.row.get("valid_until"):
+        return group
+    leader = next(each for share, each in shares if share == best)
+    if leader.is_asking or leader.validity < STATED:
+        return group
+    below = [*group.rows, *(each for each in group.nearby if each is not leader)]
+    return Group([leader], below, [each for each in group.earlier if each is not leader])
 
 
 def _candidates(
@@ -213,7 +232,27 @@ def _candidates(
             candidate.lexical = comparable(scores[number], count)
         candidate.similarity = near.get(candidate.id)
         candidates.append(candidate)
-    return candidates
+    return _with_closers(candidates, connection, parts, admits) if name == MEMORIES else candidates
+
+
+def _with_closers(
+    candidates: list[SearchCandidate],
+    connection: sqlite3.Connection,
+    parts: Sequence[Part],
+    admits: Admits | None,
+) -> list[SearchCandidate]:
+    """Return the memories with those that ended one of them: what holds now is as near as what it ended."""
+    known = {each.id: each for each in candidates}
+    ended = [each for each in candidates if each.row.get("valid_until") and each.row.get("closed_by")]
+    missing = {str(each.row["closed_by"]) for each in ended} - known.keys()
+    for row in rows_by_key(connection, parts, missing).values() if missing else ():
+        if is_shown(row) and (admits is None or admits(MEMORIES, row)):
+            known[row["memory_id"]] = candidate_of(MEMORIES, row)
+    for each in ended:
+        closer = known.get(each.row["closed_by"])
+        if closer is not None:
+            closer.lexical = max(closer.lexical or 0.0, each.lexical or 0.0) or None
+    return list(known.values())
 
 
 def commands(
@@ -306,7 +345,7 @@ def is_shown(memory: Row) -> bool:
 
 
 def _validity(memory: Row, text: str) -> int:
-    if text.endswith(CHANGED_SINCE):
+    if text.endswith(CHANGED_SINCE) or memory.get("valid_until"):
         return OVERTAKEN
     if text.startswith(PROPOSED):
         return PUT_FORWARD
@@ -341,13 +380,19 @@ def _statement(candidate: SearchCandidate, question: SearchQuestion) -> str:
 
 
 def _why(group: Group, shown: str, question: SearchQuestion) -> str:
-    """Return the reason of what leads a group: its own, else one that its turns give to the question."""
+    """Return the reason of what leads a group: its own, else one that the turns of its session give."""
     own = str(group.rows[0].row.get("reason") or "")
     if own and not is_known(own, shown):
         return own
     if not question.asks_why:
         return ""
-    texts = [each.text for each in group.all]
+    lead = group.rows[0]
+    files = {file for file, _ in lead.lines}
+    texts = [
+        each.text
+        for each in group.all
+        if each is lead or (not each.is_memory and any(file in files for file, _ in each.lines))
+    ]
     return reason_in(texts, shown, question.asked, question.pattern("gives_reason"))
 
 

@@ -33,6 +33,7 @@ BELONGS_TO = {
     "transforms/memory/link.py": ("link", "consolidate"),
     "transforms/memory/loss.py": ("guard",),
     "transforms/views/metrics.py": ("stats",),
+    "transforms/views/review.py": ("review",),
     "transforms/memory/quality.py": ("remember", "learn"),
     "flows/operations/ask/reasoning.py": ("decay",),
     "transforms/search.py": ("embed", "recall"),

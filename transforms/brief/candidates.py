@@ -39,6 +39,7 @@ from cortex.transforms.memory.lifecycle import TIER_COLUMNS, immortal_tiers, ses
 from cortex.transforms.memory.quality import brief_wording, reason_not_alone
 from cortex.transforms.policy import Policy
 from cortex.transforms.schemas import (
+    EPOCH,
     TRUSTS,
     TURNS,
     Row,
@@ -305,6 +306,10 @@ class LineCandidate:
     is_plan: bool = False
     is_record: bool = False  # of what a session came to
     is_short: bool = False
+    is_tagged: bool = False  # by the assistant, as a memory
+    is_recent: bool = False  # a decision of the last sessions
+    sessions_since: int = 0
+    tier: str | None = None
     place: int | None = None  # in the order that a language model gave; what it has not seen comes before
 
     def decide(self, text: str, is_shown: bool, reason: str) -> None:
@@ -373,6 +378,8 @@ def candidates_of(
             )
             for row, place in zip((row for part in best for row in part), known, strict=True)
         ]
+        if section == "decision":
+            of_section = _newest_decisions_first(of_section, policy)
         _keep_newest_of_subject(of_section, disputes, policy)
         if section == STATE:
             latest = "brief_outcomes" if is_read_by_model else "brief_outcomes_by_rules"
@@ -420,6 +427,29 @@ def sign_to_archive(eligibility: Mapping[str, Eligibility], policy: Policy) -> l
     return [LineCandidate("decision", (line,), Choice(heading, "", line, False, ""))] if count else []
 
 
+# Decisions, the newest first
+
+
+def _newest_decisions_first(candidates: list[LineCandidate], policy: Policy) -> list[LineCandidate]:
+    """
+    Return decisions in the order in which they are taken; what rank gives to their lines goes to the newest.
+
+    Pinned ones and those said on purpose stay first, then what was tagged in the last sessions, which no
+    guess of the rules beats, then the rest by age; those that many sessions passed by last.
+    """
+    few = policy.threshold("brief_recent_sessions")
+    for candidate in candidates:
+        candidate.is_recent = candidate.sessions_since < few
+    free = [each for each in candidates if each.place is None and not each.is_on_purpose]
+    by_age = sorted(free, key=lambda each: each.updated_at or EPOCH, reverse=True)
+    by_age.sort(key=lambda each: (each.tier != "full", not (each.is_recent and each.is_tagged)))
+    weights = sorted((each.weight for each in free), reverse=True)
+    for candidate, weight in zip(by_age, weights, strict=True):
+        candidate.weight = weight
+    known = {id(each) for each in by_age}
+    return [*(each for each in candidates if id(each) not in known), *by_age]
+
+
 # Best of each section
 
 
@@ -434,8 +464,8 @@ def _best(
     Return the positions of the best rows of a kind, in an order that does not depend on theirs.
 
     Those in the decisions archive last, then pinned first and what was said on purpose, then by rank
-    (outcomes, plans and progress, and all that is not ranked: newest first). Twice as many as the section may
-    show, since repetitions fall away later.
+    (decisions, outcomes, plans and progress, and all that is not ranked: newest first). Twice as many as the
+    section may show, since repetitions fall away later.
     """
     memory_type = "progress" if kind == "plans" else kind
     rows_of_type = rows.filter(pc.field("memory_type") == memory_type)
@@ -455,7 +485,7 @@ def _best(
         ("rank", "descending"),
         ("updated_at", "descending"),
     ]
-    if memory_type in ("progress", STATE) or not is_ranked:
+    if memory_type in ("progress", STATE, "decision") or not is_ranked:
         order.remove(("rank", "descending"))
     best = rows_of_type.sort_by([*order, ("memory_id", "ascending")])
     best = best.slice(0, 2 * policy.brief_lines(memory_type))
@@ -506,6 +536,9 @@ def _candidate(
         is_plan=is_of_plan,
         is_record=row["memory_type"] == STATE,
         is_short=is_short,
+        is_tagged=any(place["layer"] == TAG_LAYER for place in row["evidence"]),
+        sessions_since=eligibility.sessions_since,
+        tier=eligibility.tier,
         place=row[ORDER_PLACE],
     )
     reason = _reason_against(candidate, row, eligibility, policy)

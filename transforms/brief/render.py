@@ -113,6 +113,7 @@ class BriefBudget:
         self.free_chars = int(policy.threshold("brief_max_chars")) - len(frame)
         self.free_decision_tokens = int(budget * policy.threshold("brief_decision_share"))
         self.lines: list[LineCandidate] = []
+        self._has_newer_left_out = False  # a decision of the last sessions: no older one is told in full
 
     def take(self, candidate: LineCandidate) -> None:
         """Show the candidate in its fullest form that fits, or leave it out and say why."""
@@ -128,12 +129,16 @@ class BriefBudget:
                     candidate.choice.text, False, f"same subject as {other.choice.memory_id[:8]}, told above"
                 )
                 return
-        for form in candidate.forms:
+        is_passed_over = (
+            candidate.section == "decision" and candidate.place is None and self._has_newer_left_out
+        )
+        for form in candidate.forms[-1:] if is_passed_over and not candidate.is_recent else candidate.forms:
             problem = self._problem(candidate, form)
             if not problem:
                 self._add(candidate, form)
                 return
             candidate.decide(form, False, problem)
+        self._has_newer_left_out |= candidate.is_recent and bool(candidate.forms)
 
     def open_kept(self) -> None:
         """Add what was kept free of the budget to what is left of it."""
@@ -311,7 +316,10 @@ def choose(
     memories = with_places(memories, order, sessions, policy)
     rows = believed(memories, policy)
     eligibility = eligibility_by_id(rows, sessions, policy)
-    disputes, ended = _disputes(edges, rows) | _kept_though_closed(edges, rows), _ended(rows, memories)
+    disputes, ended = (
+        _disputes(edges, rows, policy) | _kept_though_closed(edges, rows),
+        _ended(rows, memories),
+    )
     for memory_id, mark in marks.items():
         disputes[memory_id] = f" {on_one_line(mark)}{disputes.get(memory_id, '')}"
     candidates = candidates_of(
@@ -335,15 +343,17 @@ def choose(
     return [candidate.choice for candidate in printed]
 
 
-def _disputes(edges: pa.Table, rows: pa.Table) -> dict[str, str]:
-    """Return, by memory id, the mark of a memory that another believed one contradicts."""
+def _disputes(edges: pa.Table, rows: pa.Table, policy: Policy) -> dict[str, str]:
+    """Return, by memory id, the mark of a memory that another believed one contradicts, and neither ended."""
     is_between = (pc.field("edge_type") == "contradicts") & (pc.field("rule") != PROPOSED_BY_MODEL)
     contradictions = edges.filter(is_between).to_pylist()
     pairs = {(edge["source_id"], edge["target_id"]) for edge in contradictions}
     pairs |= {(target_id, source_id) for source_id, target_id in pairs}
     ends = pa.array(sorted({source_id for source_id, _ in pairs}), pa.string())
-    # Only decisions can be at odds: an overview is not refuted by the change that came after it.
-    is_end = pc.field("memory_id").isin(ends) & (pc.field("memory_type") == "decision")
+    # An overview is not refuted by the change that came after it.
+    disputed = pa.array(sorted(policy.types_with("is_disputed")), pa.string())
+    is_disputed = pc.field("memory_type").isin(disputed) | (pc.field("source_type") == "explicit")
+    is_end = pc.field("memory_id").isin(ends) & is_disputed & pc.field("valid_until").is_null()
     named = rows.filter(is_end).to_pylist()
     texts = {row["memory_id"]: on_one_line(row["text"]) for row in named}
     contradicting: dict[str, list[str]] = {}

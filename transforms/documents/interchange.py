@@ -343,7 +343,7 @@ GLOBAL = "global"
 
 # What every store works out for itself: from the day, from the edges, from the evidence, from the text, and
 # from what a language model answered it.
-DERIVED = ("confidence", "centrality", "rank", "session_count", "content_hash", *MODEL_COLUMNS)
+DERIVED = ("chosen", "confidence", "centrality", "rank", "session_count", "content_hash", *MODEL_COLUMNS)
 CARRIED = tuple(name for name in MEMORIES.arrow.names if name not in DERIVED)
 CLOSED = {
     "memory_type": MEMORY_TYPES,

@@ -57,6 +57,7 @@ TURNS_TO_CALL = 40
 _FILES_KEPT = 8
 # Of a statement's words this many in a later one of the same person: it is said again, with a change.
 REPEATED_SHARE = 0.6
+_PASSING_WORDS = frozenset(("also", "back", "again", "just", "please", "instead", "then", "only"))
 REPEATED_WORDS_MIN = 2  # a text in a script without these words repeats nothing
 SHORTEST_SENTENCE_CHARS = 8
 
@@ -282,7 +283,7 @@ def _says_again(candidate: Candidate, later: Candidate) -> bool:
     asked, colon, _ = candidate.text.partition(": ")
     if colon and asked.startswith("For ") and later.text.startswith(f"{asked}: "):
         return True
-    words = long_words(candidate.text)
+    words = long_words(candidate.text) - _PASSING_WORDS
     return len(words & long_words(later.text)) >= max(REPEATED_SHARE * len(words), REPEATED_WORDS_MIN)
 
 

@@ -15,8 +15,16 @@ from cortex.transforms.journal_entries import Checkpoint, Dismiss, Merge, Unmerg
 from cortex.transforms.memory.link import Pairs, similar_pairs, with_vector
 from cortex.transforms.policy import Policy
 from cortex.transforms.schemas import JOURNAL, TRUSTS, Row
-from cortex.transforms.words.facts import Fact, Vocabulary, has_swapped_word, word_similarity
+from cortex.transforms.words.facts import (
+    Fact,
+    Vocabulary,
+    has_other_order,
+    has_swapped_word,
+    is_exchange,
+    word_similarity,
+)
 from cortex.transforms.words.sentences import MEMORY, nested, sentences, share_of_fewer
+from cortex.transforms.words.slots import SlotParser, SlotStems, are_opposed
 
 
 @dataclass(frozen=True)
@@ -26,7 +34,7 @@ class _Group:
     members: tuple[str, ...]
     text: str
     fact: Fact
-    rejected: frozenset[str]
+    sides: tuple[SlotStems, ...]  # of each member
     trust: int  # the lowest of the members', as a position in TRUSTS
 
 
@@ -79,7 +87,8 @@ def propose(
     Takes MEMORIES and VECTORS. A group is active, of one type and scope, and nothing in it was remembered,
     edited or pinned by a person. Every two members are above the similarity for merging (by vectors where
     both have one, else by words), and none adds another number, name, negation or swapped word to what it
-    joins. The merged text is the longest member's plus the sentences of the others that say more.
+    joins, says its words in another order, or settles on what another turns down. The merged text is the
+    longest member's plus the sentences of the others that say more.
 
     Pairs of `same` say the same in other words, by a language model: where the words of one hold each number
     and name of the other and are no less trusted, they stand for both as they are; if neither does, only a
@@ -94,14 +103,14 @@ def propose(
     is_on_purpose = pc.field("is_pinned") | pc.field("source_type").isin(["explicit", "team"])
     is_mergeable = (pc.field("status") == "active") & ~is_on_purpose & (pc.field("memory_type") != "code")
     mergeable = memories.filter(is_mergeable).sort_by("memory_id")
-    vocabulary = Vocabulary.of(policy)
+    vocabulary, parser = Vocabulary.of(policy), SlotParser.of(policy)
     rows = {row["memory_id"]: row for row in mergeable.select(_READ).to_pylist()}
     groups = {
         name: _Group(
             (name,),
             row["text"],
             vocabulary.fact(row["text"]),
-            vocabulary.fact(row["rejected"] or "").word_set,
+            (parser.stems_of(row["text"], row["rejected"] or ""),),
             TRUSTS.index(row["trust"]),
         )
         for name, row in rows.items()
@@ -162,21 +171,28 @@ def _worded(
         if not members <= rows.keys() or len({rows[name]["memory_type"] for name in ids}) > 1:
             continue
         parts = [groups[name] for name in ids]
-        if any(_is_turned(a.fact, b.fact, vocabulary) for a, b in combinations(parts, 2)):
+        if any(
+            _is_turned(a.fact, b.fact, vocabulary) or _are_opposed(a, b) for a, b in combinations(parts, 2)
+        ):
             continue
-        rejected = frozenset().union(*(part.rejected for part in parts))
-        joined = _Group(ids, text, vocabulary.fact(text), rejected, min(part.trust for part in parts))
+        sides = tuple(each for part in parts for each in part.sides)
+        joined = _Group(ids, text, vocabulary.fact(text), sides, min(part.trust for part in parts))
         worded |= dict.fromkeys(ids, joined)
     return worded
 
 
 def _is_turned(a: Fact, b: Fact, vocabulary: Vocabulary) -> bool:
     """Return whether one says the opposite of the other, or the same words the other way round."""
-    if a.negation_count != b.negation_count or vocabulary.has_opposites(a, b):
+    if a.negation_count != b.negation_count or vocabulary.has_opposites(a, b) or is_exchange(a, b):
         return True
     common = a.names & b.names or a.word_set & b.word_set if a.negation_count else a.word_set & b.word_set
     orders = [[word for word in dict.fromkeys(fact.words) if word in common] for fact in (a, b)]
     return (a.word_set == b.word_set or a.negation_count > 0) and orders[0] != orders[1]
+
+
+def _are_opposed(a: _Group, b: _Group) -> bool:
+    """Return whether a member of one settles on what a member of the other turns down."""
+    return any(are_opposed(x, y) for x in a.sides for y in b.sides)
 
 
 _READ = ["memory_id", "project_id", "memory_type", "text", "rejected", "trust"]
@@ -273,7 +289,8 @@ def _joined_or_none(
     """Return what two groups are together, by the rules or by a language model; None: they are two facts."""
     if _says_the_same(a, b, vocabulary, policy):
         return _joined(a, b, vocabulary)
-    if all((min(x, y), max(x, y)) in judged.pairs for x in a.members for y in b.members):
+    is_judged = all((min(x, y), max(x, y)) in judged.pairs for x in a.members for y in b.members)
+    if is_judged and not _is_turned(a.fact, b.fact, vocabulary) and not _are_opposed(a, b):
         return _absorbed(a, b) or (_joined(a, b, vocabulary) if judged.is_reviewed else None)
     return None
 
@@ -284,7 +301,7 @@ def _absorbed(a: _Group, b: _Group) -> _Group | None:
         lacks = other.fact.numbers - kept.fact.numbers or other.fact.names - kept.fact.names
         if not lacks and kept.trust >= other.trust:
             members, trust = tuple(sorted(a.members + b.members)), min(a.trust, b.trust)
-            return _Group(members, kept.text, kept.fact, a.rejected | b.rejected, trust)
+            return _Group(members, kept.text, kept.fact, a.sides + b.sides, trust)
     return None
 
 
@@ -299,10 +316,12 @@ def _says_the_same(a: _Group, b: _Group, vocabulary: Vocabulary, policy: Policy)
         and share_of_fewer(a.fact.word_set, b.fact.word_set) >= policy.threshold("merge_word_overlap")
         and nested(a.fact.numbers, b.fact.numbers)
         and nested(a.fact.names, b.fact.names)
-        and nested(a.rejected, b.rejected)
+        and all(nested(x.rejected, y.rejected) for x in a.sides for y in b.sides)
         and a.fact.negation_count == b.fact.negation_count
         and not vocabulary.has_opposites(a.fact, b.fact)
         and not has_swapped_word(a.fact, b.fact)
+        and not has_other_order(a.fact, b.fact)
+        and not _are_opposed(a, b)
     )
 
 
@@ -310,7 +329,7 @@ def _joined(a: _Group, b: _Group, vocabulary: Vocabulary) -> _Group:
     shorter, longer = sorted((a, b), key=lambda group: (len(group.text), group.members))
     text = merged_text(longer.text, [shorter.text], vocabulary)
     members = tuple(sorted(a.members + b.members))
-    return _Group(members, text, vocabulary.fact(text), a.rejected | b.rejected, min(a.trust, b.trust))
+    return _Group(members, text, vocabulary.fact(text), a.sides + b.sides, min(a.trust, b.trust))
 
 
 def merged_text(longest: str, others: Iterable[str], vocabulary: Vocabulary) -> str:

@@ -8,8 +8,10 @@ from datetime import datetime
 from typing import assert_never
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from cortex.hooks.evidence.text import normalised
+from cortex.hooks.prose.memory_types import FACT_TYPES
 from cortex.transforms.extract.ground.candidate import is_prose_alone
 from cortex.transforms.extract.plans import carried_on, plan_text
 from cortex.transforms.extract.structural import CHECKS_SUBJECT, checks_text
@@ -57,6 +59,7 @@ from cortex.transforms.schemas import (
     checked,
 )
 from cortex.transforms.search import embedded_text
+from cortex.transforms.words.slots import SlotParser, Slots
 
 # -- A memory as an import puts it back, alone or together with what was said here of the same fact.
 
@@ -136,11 +139,16 @@ def technology_tags(text: str, tags: Mapping[str, str]) -> set[str]:
 # -- The fold: events and journal become memories; the same fact seen again reinforces one memory (spec
 # 5.5).
 
+# What may choose; the steps of a plan and what a session came to are many statements.
+WITH_SLOTS = frozenset(FACT_TYPES) - {"progress"}
 DEFAULT_PRIORITY = 5  # the middle of 1 to 10
 
 
 # What a person's use has added to a memory; saying it again takes nothing of it away.
 USE_COLUMNS = ("access_count", "last_accessed_at")
+
+# Where a fact was told on purpose.
+PLACE_COLUMNS = ("folder", "git_branch", "git_commit", "session_id")
 
 # By these a person stands for a memory, whoever said it.
 VOUCHING = (Pin, Edit, Confirm, Restore)
@@ -185,8 +193,8 @@ def fold(
             untold.add(identity)
     for row in in_order(journal).select(APPLIED_COLUMNS).to_pylist():
         _apply(row, memories, untold)
-    tags = tag_by_term(policy)
-    rows = [_finished(memory, tags) for _, memory in sorted(memories.items())]
+    tags, parser = tag_by_term(policy), SlotParser.of(policy)
+    rows = [_finished(memory, tags, parser) for _, memory in sorted(memories.items())]
     return MEMORIES.of(rows)
 
 
@@ -194,7 +202,7 @@ def by_memory(events: pa.Table, policy: Policy) -> dict[str, list[Row]]:
     """Return, by memory_id, the EVENTS rows that make each memory; those below the threshold make none."""
     floor = policy.threshold("shown_min_confidence")
     facts: dict[str, list[Row]] = {}
-    shown = events.filter(pa.compute.is_valid(events["memory_type"]))
+    shown = events.filter(pc.is_valid(events["memory_type"]))
     sure = [event for event in shown.to_pylist() if event["confidence"] >= floor]
     plan_of = carried_on(event for event in sure if _is_plan(event))
     latest = policy.types_with("is_latest_only")
@@ -217,7 +225,7 @@ def _vouched_for(journal: pa.Table) -> set[str]:
     kinds = pa.array([entry.kind for entry in (*VOUCHING, Supersede, Merge)])
     merged: dict[str, Sequence[str]] = {}
     vouched: set[str] = set()
-    for row in journal.filter(pa.compute.is_in(journal["kind"], kinds)).to_pylist():
+    for row in journal.filter(pc.is_in(journal["kind"], kinds)).to_pylist():
         match entry := from_row(row):
             case Supersede():
                 vouched.add(entry.by)
@@ -366,6 +374,9 @@ def _change(
 ) -> None:
     match entry:
         case Edit():
+            # What the words before said of themselves goes with them.
+            own = [n for n in ("reason", "rejected") if memory.get(n) and memory[n] in memory["text"]]
+            memory.update({name: None for name in own if memory[name] not in entry.text})
             memory.update(text=entry.text, updated_at=at, trust="user", initial_confidence=1.0)
             if memory["source_type"] != "code_index":  # by which prose and code find each other
                 memory["source_type"] = "explicit"
@@ -428,6 +439,7 @@ def _memory_from(row: Row, entry: Remember | ImportFact) -> Row:
         "updated_at": at,
         "recorded_at": at,
         "evidence": [],
+        **{name: getattr(entry, name, None) for name in PLACE_COLUMNS},
     }
 
 
@@ -513,9 +525,14 @@ def _recall(memory: Row | None, at: datetime) -> None:
         memory["last_accessed_at"] = at
 
 
-def _finished(memory: Row, tags: Mapping[str, str]) -> Row:
-    """Fill in what every row has; what its text names is added to the tags that it was told with."""
+def _finished(memory: Row, tags: Mapping[str, str], parser: SlotParser) -> Row:
+    """
+    Fill in what every row has; what its text names is added to the tags that it was told with.
+
+    Whoever said a fact, its words say what it chooses, turns down and why, unless its source said so itself.
+    """
     named = technology_tags(memory["text"], tags)
+    slots = parser.slots_of(memory["text"]) if memory["memory_type"] in WITH_SLOTS else Slots()
     created = memory["created_at"] or EPOCH
     return {
         "priority": DEFAULT_PRIORITY,
@@ -525,6 +542,10 @@ def _finished(memory: Row, tags: Mapping[str, str]) -> Row:
         "rank": 0.0,
         "session_count": len({e["session_id"] for e in memory["evidence"]} - {""}),
         **memory,
+        "chosen": slots.chosen or None,
+        "git_branch": memory.get("git_branch") or next((e["git_branch"] for e in memory["evidence"]), None),
+        "rejected": memory.get("rejected") or slots.rejected or None,
+        "reason": memory.get("reason") or slots.reason or None,
         "tags": [*memory["tags"], *sorted(named - set(memory["tags"]))],
         "created_at": created,
         "updated_at": memory["updated_at"] or created,

@@ -1,8 +1,9 @@
 """Edges between memories: who is near whom, by vectors or terms, and by rules how they relate (spec 7)."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -14,8 +15,9 @@ from cortex.transforms.database import query
 from cortex.transforms.identity import content_id
 from cortex.transforms.policy import Policy
 from cortex.transforms.schemas import BY_A_PERSON, EDGES
-from cortex.transforms.words.facts import Fact, Reversals, Vocabulary
+from cortex.transforms.words.facts import Fact, Reversals, Vocabulary, has_swapped_word, stem
 from cortex.transforms.words.sentences import nested, share_of_fewer
+from cortex.transforms.words.slots import WORDING, SlotParser, SlotStems
 
 # -- Which memories are near each other: calibrated similarity of vectors, shared terms if there is none.
 
@@ -185,7 +187,10 @@ def _scopes(
 
 # What a choice names as its alternative: "pnpm, not npm".
 _CONTRAST = re.compile(r",\s{0,3}(?:and\s{1,3})?not\b[^,.;:!?]{0,200}", re.IGNORECASE)
-_ONLY = re.compile(r"\s*(?:only|just|nur)\b", re.IGNORECASE)
+# What only names what follows states nothing.
+_HEADING = re.compile(r"[:：]\s*$")
+# A number with the word before it and the unit behind it.
+_NUMBER_OF = re.compile(r"([^\W\d_][\w'’-]*)?\W{0,3}?(?<![\w.])(\d+(?:[.,:]\d+)*)\s?([^\W\d_]+|%)?")
 
 
 @dataclass(frozen=True)
@@ -194,14 +199,29 @@ class _Side:
 
     memory_id: str
     memory_type: str
+    is_in_force: bool
     fact: Fact
-    rejected: frozenset[str]
+    sides: SlotStems
+    chosen_fact: Fact
     left: tuple[frozenset[str], ...]
     negated: frozenset[str]
-    chosen: frozenset[str]  # words outside of the named alternative: of "pnpm, not npm" pnpm
-    rejected_alternatives: frozenset[str]
+    measures: frozenset[tuple[str, str]]
     files: frozenset[str]
     turns: frozenset[str]
+
+
+@dataclass(frozen=True)
+class _Rules:
+    """What the rules compare by."""
+
+    policy: Policy
+    vocabulary: Vocabulary
+    reversals: Reversals
+    parser: SlotParser
+
+    @staticmethod
+    def of(policy: Policy) -> "_Rules":
+        return _Rules(policy, Vocabulary.of(policy), Reversals.of(policy), SlotParser.of(policy))
 
 
 def edges_between(memories: pa.Table, vectors: pa.Table, policy: Policy, model: str) -> pa.Table:
@@ -250,46 +270,75 @@ def at_odds_with(text: str, memories: pa.Table, policy: Policy, *, rejected: str
     """
     Return which active decisions of MEMORIES a new statement contradicts: the rule that says so, by id.
 
-    The statement counts as a decision, whatever type it is to have; `rejected` is what it turns down.
+    The statement counts as a decision, whatever type it is to have, as does what a person said on purpose;
+    `rejected` is what it turns down.
     """
     is_disputed = pc.field("memory_type").isin(
         pa.array(sorted(policy.types_with("is_disputed")), pa.string())
-    )
-    columns = ["memory_id", "memory_type", "text", "rejected", "files", "evidence"]
-    rows = memories.filter((pc.field("status") == "active") & is_disputed).select(columns).to_pylist()
-    vocabulary, reversals = Vocabulary.of(policy), Reversals.of(policy)
+    ) | (pc.field("source_type") == "explicit")
+    active = memories.filter((pc.field("status") == "active") & is_disputed)
+    rules = _Rules.of(policy)
     given = {"memory_id": "", "memory_type": "decision", "text": text, "rejected": rejected or None}
-    new = _side({**given, "files": [], "evidence": []}, vocabulary, reversals)
-    rules = {
-        row["memory_id"]: _contrary(_side(row, vocabulary, reversals), new, vocabulary, policy)
-        for row in rows
+    new = _side({**given, "source_type": "explicit", "files": [], "evidence": []}, rules)
+    rule_by_id = {
+        row["memory_id"]: _contrary(_side(row, rules), new, rules)
+        for row in active.select(_SIDE_COLUMNS).to_pylist()
     }
-    return {name: rule for name, rule in sorted(rules.items()) if rule}
+    return {name: rule for name, rule in sorted(rule_by_id.items()) if rule}
+
+
+_SIDE_COLUMNS = ["memory_id", "memory_type", "source_type", "text", "rejected", "files", "evidence"]
 
 
 def _edges(memories: pa.Table, pairs: Pairs, sharing: Pairs, policy: Policy) -> pa.Table:
-    vocabulary = Vocabulary.of(policy)
-    wanted = pa.array(sorted({name for pair in pairs for name in pair}), pa.string())
-    columns = ["memory_id", "project_id", "memory_type", "text", "rejected", "files", "evidence"]
-    linked = memories.filter(pc.field("memory_id").isin(wanted)).select(columns)
-    rows = {row["memory_id"]: row for row in linked.to_pylist()}
-    reversals = Reversals.of(policy)
-    sides = {name: _side(row, vocabulary, reversals) for name, row in rows.items()}
+    rules = _Rules.of(policy)
+    named = {name for pair in pairs for name in pair}
+    force = pa.array(sorted(policy.types_with("is_in_force")), pa.string())
+    is_compared = pc.field("memory_type").isin(force) | (pc.field("source_type") == "explicit")
+    is_linked = pc.field("memory_id").isin(pa.array(sorted(named), pa.string())) | is_compared
+    rows = memories.filter(is_linked).select([*_SIDE_COLUMNS, "project_id"]).to_pylist()
+    scopes = {row["memory_id"]: row["project_id"] for row in rows}
+    sides = {row["memory_id"]: _side(row, rules) for row in rows}
+    least = policy.threshold("link_above_similarity")
     edges = []
-    for (a, b), similarity in pairs.items():
-        source, target, edge_type, rule = _relation(sides[a], sides[b], vocabulary, policy)
+    for a, b in sorted(pairs.keys() | _pairs_by_slot(sides, scopes, policy)):
+        source, target, edge_type, rule = _relation(sides[a], sides[b], rules)
+        if (a, b) not in pairs and edge_type != "contradicts":
+            continue  # that two choose of one kind relates them by itself to nothing
         edges.append(
             {
                 "edge_id": content_id(source, target, edge_type),
-                "project_id": rows[a]["project_id"],
+                "project_id": scopes[a],
                 "source_id": source,
                 "target_id": target,
                 "edge_type": edge_type,
-                "strength": similarity,
+                "strength": pairs.get((a, b), least),
                 "rule": rule or ("shared_terms" if (a, b) in sharing else "similarity"),
             }
         )
     return EDGES.of(sorted(edges, key=lambda edge: str(edge["edge_id"])))
+
+
+def _pairs_by_slot(
+    sides: Mapping[str, _Side], scopes: Mapping[str, str], policy: Policy
+) -> set[tuple[str, str]]:
+    """
+    Return the pairs, smaller id first, of which one may settle on what the other turns down or has otherwise.
+
+    However far apart their words are: "Chose Redis over Memcached", "The cache uses Memcached".
+    """
+    holders: dict[tuple[str, ...], list[str]] = {}
+    for name, side in sorted(sides.items()):
+        if side.is_in_force:
+            kinds = {kind for of_value in side.sides.values.values() for kind in of_value}
+            terms: set[tuple[str, ...]] = {
+                ("thing", word) for word in side.sides.chosen | side.sides.rejected
+            }
+            terms |= {("kind", kind, word) for kind in kinds for word in side.sides.about or ("",)}
+            for term in terms:
+                holders.setdefault((scopes[name], *term), []).append(name)
+    most = int(policy.threshold("link_max_memories_per_term"))
+    return {pair for names in holders.values() if len(names) <= most for pair in combinations(names, 2)}
 
 
 def _edges_to_code(memories: pa.Table) -> pa.Table:
@@ -331,29 +380,53 @@ def _edges_to_replaced(memories: pa.Table) -> pa.Table:
     )
 
 
-def _side(row: dict[str, Any], vocabulary: Vocabulary, reversals: Reversals) -> _Side:
+def _side(row: dict[str, Any], rules: _Rules) -> _Side:
+    text, vocabulary = row["text"], rules.vocabulary
+    slots, sides = rules.parser.slots_of(text), rules.parser.stems_of(text, row["rejected"] or "")
+    # "Use pnpm, not npm" says nothing against pnpm, and nothing more against npm than its slot does.
+    negated = vocabulary.negated_in(_CONTRAST.sub("", text)) - sides.rejected
+    force = rules.policy.types_with("is_in_force")
     return _Side(
         row["memory_id"],
         row["memory_type"],
-        vocabulary.fact(row["text"]),
-        vocabulary.fact(_rejected_text(row["rejected"])).word_set,
-        reversals.left_in(row["text"], vocabulary),
-        vocabulary.negated_in(_CONTRAST.sub("", row["text"])),
-        vocabulary.fact(_CONTRAST.sub("", row["text"])).word_set,
-        vocabulary.fact(" ".join(_CONTRAST.findall(row["text"]))).word_set,
+        (row["memory_type"] in force or row["source_type"] == "explicit") and not _HEADING.search(text),
+        vocabulary.fact(text),
+        sides,
+        vocabulary.fact(slots.chosen),
+        rules.reversals.left_in(text, vocabulary),
+        negated,
+        frozenset(_measures_in(text, vocabulary)),
         frozenset(row["files"]),
         frozenset(evidence["turn_id"] for evidence in row["evidence"]),
     )
 
 
-def _rejected_text(rejected: str | None) -> str:
-    # Who turns down "only X" settles on X and on more.
-    return "" if rejected is None or _ONLY.match(rejected) else rejected
+def _measures_in(text: str, vocabulary: Vocabulary) -> Iterator[tuple[str, str]]:
+    """
+    Yield (unit, number) for each number that measures something: "30 seconds", "80 %".
+
+    What a number only tells apart, "layer 3", "step 4 of the plan", is another thing and no other value.
+    """
+    for before, number, unit in _NUMBER_OF.findall(text):
+        if before.casefold() in _SETTINGS:
+            yield before.casefold(), number
+        is_unit = unit and unit.casefold() not in vocabulary.dropped
+        if is_unit and (not before or before.casefold() in vocabulary.dropped | _WORDS_BEFORE_MEASURE):
+            yield stem(unit.casefold()), number
 
 
-def _relation(a: _Side, b: _Side, vocabulary: Vocabulary, policy: Policy) -> tuple[str, str, str, str]:
+# "Port 8080" is what is set, and no name of a port.
+_SETTINGS = frozenset(("port", "version", "timeout", "limit", "size", "width", "depth"))
+# Between a verb and what it measures stands one of these, or a word without a topic.
+_WORDS_BEFORE_MEASURE = frozenset(
+    ("after", "before", "every", "within", "under", "above", "below", "least", "most", "until")
+) | {"keep", "keeps", "kept", "stop", "stops", "retry"}
+
+
+def _relation(a: _Side, b: _Side, rules: _Rules) -> tuple[str, str, str, str]:
     """Return (source_id, target_id, edge type, rule) of a pair, `a` the smaller id; no rule: relates_to."""
-    contrary = _contrary(a, b, vocabulary, policy)
+    policy = rules.policy
+    contrary = _contrary(a, b, rules)
     if contrary:
         return a.memory_id, b.memory_id, "contradicts", contrary
     shorter, longer = sorted((a, b), key=lambda side: (len(side.fact.words), side.memory_id))
@@ -371,46 +444,67 @@ def _relation(a: _Side, b: _Side, vocabulary: Vocabulary, policy: Policy) -> tup
     return a.memory_id, b.memory_id, "relates_to", ""
 
 
-def _contrary(a: _Side, b: _Side, vocabulary: Vocabulary, policy: Policy) -> str:
+def _contrary(a: _Side, b: _Side, rules: _Rules) -> str:
     """Return the rule by which two standing facts cannot both hold, or an empty string."""
-    if not {a.memory_type, b.memory_type} <= policy.types_with("is_in_force"):
+    if not (a.is_in_force and b.is_in_force):
         return ""
-    if _rejects(a, b) or _rejects(b, a):
+    if a.sides.chosen & b.sides.chosen:  # whatever they leave, they settle on the same
+        return ""
+    if _chooses_rejected(a, b, rules) and _chooses_rejected(b, a, rules):
+        return "each_chooses_what_the_other_rejects"
+    if _chooses_rejected(a, b, rules) or _chooses_rejected(b, a, rules):
         return "rejected_there_chosen_here"
     if _leaves(a, b) or _leaves(b, a):
         return "left_there_chosen_here"
-    if _swaps(a, b):
-        return "each_names_the_other_beside"
-    opposites = vocabulary.opposites_in(a.fact, b.fact)
-    if opposites and _is_about_the_same(a.fact, b.fact, policy, without=opposites):
-        return "opposite"
-    if not _is_about_the_same(a.fact, b.fact, policy):
+    if _has_other_value(a, b, rules):
+        return "other_value"
+    opposites = rules.vocabulary.opposites_in(a.fact, b.fact)
+    first, second = a.fact.without(opposites), b.fact.without(opposites)
+    if not _is_about_the_same(first, second, rules.policy) or has_swapped_word(first, second):
         return ""
+    if opposites:
+        return "opposite"
     if a.fact.negation_count % 2 != b.fact.negation_count % 2 and (_denies(a, b) or _denies(b, a)):
         return "negation"
     # Another name with a digit, s1 for s2, is another thing and not another number.
     is_one_thing = nested(a.fact.names, b.fact.names)
-    return "number" if is_one_thing and not nested(a.fact.numbers, b.fact.numbers) else ""
+    return "number" if is_one_thing and _measure_otherwise(a, b) else ""
 
 
-def _rejects(a: _Side, b: _Side) -> bool:
-    """Return whether `b` settles on what `a` turned down, about a subject they share."""
-    settled = b.fact.word_set - b.rejected
-    return (
-        bool(a.rejected)
-        and not b.fact.negation_count
-        and a.rejected <= settled
-        and bool((a.fact.word_set - a.rejected) & (settled - a.rejected))
-    )
+def _chooses_rejected(a: _Side, b: _Side, rules: _Rules) -> bool:
+    """Return whether `b` settles on what `a` turned down, about one subject."""
+    lost = a.sides.rejected
+    if not lost or lost & (b.sides.rejected | b.negated):
+        return False
+    is_named = lost <= b.sides.chosen
+    settled = b.sides.chosen or (frozenset() if b.fact.negation_count else b.fact.word_set)
+    if not lost <= settled:
+        return False
+    if a.sides.about & (b.sides.about - lost):
+        return True
+    # A name, or each other's choice, is said of one thing where none of them names another.
+    is_free = not a.sides.about or not b.sides.about
+    is_known = bool(lost & rules.parser.stems) or bool(b.sides.rejected & a.sides.chosen)
+    return is_free and is_named and is_known
 
 
-def _swaps(a: _Side, b: _Side) -> bool:
-    """Return whether each chooses what the other rejects: "pnpm, not npm" and "npm, not pnpm"."""
-    return (
-        bool(a.rejected_alternatives and b.rejected_alternatives)
-        and a.rejected_alternatives <= b.chosen
-        and b.rejected_alternatives <= a.chosen
-    )
+def _has_other_value(a: _Side, b: _Side, rules: _Rules) -> bool:
+    """Return whether both settle one slot and otherwise: Kotlin there and Scala here, tabs and spaces."""
+    if not (a.sides.chosen and b.sides.chosen):
+        return False
+    is_one_subject = a.sides.about == b.sides.about
+    if rules.vocabulary.opposites_in(a.chosen_fact, b.chosen_fact):
+        return is_one_subject
+    # Of two that one names together neither is in the place of the other.
+    if len(a.sides.values) != 1 or len(b.sides.values) != 1:
+        return False
+    [kinds], [others] = a.sides.values.values(), b.sides.values.values()
+    if a.sides.values.keys() & b.sides.values.keys() or not kinds & others:
+        return False
+    is_free = not a.sides.about or not b.sides.about
+    if is_one_subject or is_free:
+        return bool(kinds & others & rules.parser.single) or (is_one_subject and bool(a.sides.about))
+    return False
 
 
 def _denies(a: _Side, b: _Side) -> bool:
@@ -418,19 +512,26 @@ def _denies(a: _Side, b: _Side) -> bool:
     return bool((a.negated - b.negated) & b.fact.word_set)
 
 
+def _measure_otherwise(a: _Side, b: _Side) -> bool:
+    """Return whether both measure in one unit, and one has a number of it that the other has not."""
+    units = {unit for unit, _ in a.measures} & {unit for unit, _ in b.measures}
+    first, second = ({each for each in side.measures if each[0] in units} for side in (a, b))
+    return not (first <= second or second <= first)
+
+
 def _leaves(a: _Side, b: _Side) -> bool:
     """Return whether `a` leaves what `b` settles on; a single word does so only on a shared subject."""
-    gone = frozenset[str]().union(b.rejected, *b.left)
+    gone = frozenset[str]().union(b.sides.rejected, *b.left)
     settled = b.fact.word_set - gone
     return not b.fact.negation_count and any(
-        left <= settled and (len(left) > 1 or bool((a.fact.word_set - left) & (settled - left)))
+        left <= settled
+        and (len(left) > 1 or bool((a.fact.word_set - left - WORDING) & (settled - left - WORDING)))
         for left in a.left
     )
 
 
-def _is_about_the_same(a: Fact, b: Fact, policy: Policy, without: frozenset[str] = frozenset()) -> bool:
-    """Return whether two facts share most of their words; `without` those that are meant to differ."""
-    words, others = a.word_set - without, b.word_set - without
+def _is_about_the_same(a: Fact, b: Fact, policy: Policy) -> bool:
+    """Return whether two facts share most of their words."""
     enough = policy.threshold("relation_min_words")
     least = policy.threshold("relation_word_overlap")
-    return len(words & others) >= enough and share_of_fewer(words, others) >= least
+    return len(a.word_set & b.word_set) >= enough and share_of_fewer(a.word_set, b.word_set) >= least

@@ -15,10 +15,12 @@ from cortex.transforms.words.facts import (
     WORD,
     Fact,
     Vocabulary,
+    has_other_order,
     has_swapped_word,
     word_similarity,
 )
 from cortex.transforms.words.sentences import nested
+from cortex.transforms.words.slots import SlotParser, are_opposed
 
 SECRET_MARK = re.compile(r"\[REDACTED:[a-z0-9-]+\]")
 _LETTER = re.compile(r"[^\W\d_]")
@@ -71,12 +73,13 @@ def known_as(
     """
     is_compared = pc.field("source_type").isin(pa.array(sorted(source_types), pa.string()))
     rows = memories.filter((pc.field("status") == "active") & is_compared)
-    vocabulary = Vocabulary.of(policy)
+    vocabulary, parser = Vocabulary.of(policy), SlotParser.of(policy)
     new, floor = vocabulary.fact(text), policy.threshold("remember_word_likeness")
     matches: list[tuple[float, str, Known]] = []
     for row in rows.select(["memory_id", "memory_type", "text"]).to_pylist():
         old = vocabulary.fact(row["text"])
-        if word_similarity(new, old) >= floor and _agree(new, old, vocabulary):
+        is_like = word_similarity(new, old) >= floor and _agree(new, old, vocabulary)
+        if is_like and not are_opposed(parser.stems_of(text), parser.stems_of(row["text"])):
             known = Known(row["memory_id"], row["memory_type"], row["text"], _adds(new, old))
             matches.append((-word_similarity(new, old), row["memory_id"], known))
     return min(matches, key=lambda each: each[:2])[2] if matches else None
@@ -90,6 +93,7 @@ def _agree(a: Fact, b: Fact, vocabulary: Vocabulary) -> bool:
         and a.negation_count == b.negation_count
         and not vocabulary.has_opposites(a, b)
         and not has_swapped_word(a, b)
+        and not has_other_order(a, b)
     )
 
 

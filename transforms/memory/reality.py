@@ -76,9 +76,10 @@ class Choices:
         chosen = self.names_in(sentence) if named_against else frozenset[str]()
         for pattern in self.patterns:
             for match in pattern.finditer(sentence):
-                against = self.names_in(_END.split(f"{match['rejected']} ", maxsplit=1)[0])
+                sides = {"chosen": "", "rejected": "", **match.groupdict(default="")}
+                against = self.names_in(_END.split(f"{sides['rejected']} ", maxsplit=1)[0])
                 named_against |= against
-                chosen |= self.names_in(match["chosen"]) if against else frozenset()
+                chosen |= self.names_in(sides["chosen"]) if against else frozenset()
         return Sides(chosen - named_against, named_against)
 
     def are_rivals(self, chosen: str, rejected: str) -> bool:
@@ -338,7 +339,8 @@ def branch_doubt(memory_id: str, branch: str) -> Doubt:
 
 def branches_behind(row: Row) -> frozenset[str]:
     """Return the branches that a memory was said on; none if one of its places names no branch."""
-    branches = frozenset(place["git_branch"] for place in row["evidence"])
+    own_branches = {row["git_branch"]} if row.get("folder") else set()
+    branches = frozenset(own_branches.union(place["git_branch"] for place in row["evidence"]))
     return frozenset[str]() if None in branches else branches
 
 

@@ -1,4 +1,4 @@
-"""The end of a memory's valid time: what a language model found no longer holds, and by which line."""
+"""The end of a memory's valid time: what no longer holds, by a later word or a language model's finding."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,10 +9,13 @@ import pyarrow.compute as pc
 
 from cortex.transforms.policy import Policy
 from cortex.transforms.schemas import MEMORIES, PROPOSED_BY_MODEL, TRUSTS, Row
+from cortex.transforms.views.review import CONTRARY_RULES
 
 _COLUMNS = [
-    *("memory_id", "source_type", "is_pinned", "trust", "status", "initial_confidence", "updated_at"),
+    *("memory_id", "memory_type", "source_type", "is_pinned", "trust", "status", "initial_confidence"),
+    *("created_at", "updated_at"),
 ]
+_ENDS = ["source_id", "target_id", "rule"]
 
 
 @dataclass(frozen=True)
@@ -27,8 +30,9 @@ def with_valid_time(
     memories: pa.Table, edges: pa.Table, by_others: Mapping[str, Ending], policy: Policy
 ) -> pa.Table:
     """
-    Return MEMORIES with `valid_until` and `closed_by`, by the edges that a language model proposed.
+    Return MEMORIES with `valid_until` and `closed_by`, by the edges of what is at odds.
 
+    Of two that rules found at odds the later word holds; what a language model proposed says itself which.
     Takes EDGES of their scope, and the endings that no memory stands for, such as a commit's. What was said
     again since holds; so does, until a person settles it, what they said on purpose or what is trusted more
     than what would close it: a transcript may talk a model into anything.
@@ -51,9 +55,8 @@ def with_valid_time(
 def _endings(
     memories: pa.Table, edges: pa.Table, by_others: Mapping[str, Ending], policy: Policy
 ) -> dict[str, Ending]:
-    is_closing = (pc.field("rule") == PROPOSED_BY_MODEL) & (pc.field("edge_type") == "contradicts")
-    pairs = edges.filter(is_closing).select(["source_id", "target_id"]).to_pylist()
-    names = {name for pair in pairs for name in pair.values()} | by_others.keys()
+    pairs = edges.filter(pc.field("edge_type") == "contradicts").select(_ENDS).to_pylist()
+    names = {pair[end] for pair in pairs for end in ("source_id", "target_id")} | by_others.keys()
     if not names:
         return {}
     is_end = pc.field("memory_id").isin(pa.array(sorted(names), pa.string()))
@@ -62,9 +65,16 @@ def _endings(
     for name, ending in sorted(by_others.items()):
         if name in rows and not _is_on_purpose(rows[name]) and rows[name]["updated_at"] <= ending.until:
             endings[name] = ending
-    least = policy.threshold("brief_min_confidence")
+    least, disputed = policy.threshold("brief_min_confidence"), policy.types_with("is_disputed")
     for pair in pairs:
         newer, older = rows.get(pair["source_id"]), rows.get(pair["target_id"])
+        if newer and older and pair["rule"] != PROPOSED_BY_MODEL:
+            if (
+                pair["rule"] not in CONTRARY_RULES
+                or not {newer["memory_type"], older["memory_type"]} <= disputed
+            ):
+                continue
+            older, newer = sorted((older, newer), key=lambda row: (row["updated_at"], row["created_at"]))
         if newer and older and _is_believed(newer, least) and not is_kept(older, newer):
             ending = Ending(newer["updated_at"], newer["memory_id"])
             first = endings.get(older["memory_id"], ending)
@@ -79,7 +89,7 @@ def _is_believed(row: Row, least: float) -> bool:
 
 
 def is_kept(older: Row, newer: Row) -> bool:
-    """Return whether a memory holds whatever a language model says of a newer one."""
+    """Return whether a memory holds, until a person settles it, whatever a newer one says."""
     return _is_on_purpose(older) or TRUSTS.index(older["trust"]) > TRUSTS.index(newer["trust"])
 
 

@@ -77,7 +77,7 @@ with_full_cap as (
         case
             when age_tier is null or age_tier <> 'full' then age_tier
             when row_number() over (
-                partition by project_id, age_tier order by is_pinned desc, rank desc, memory_id
+                partition by project_id, age_tier order by is_pinned desc, touched_at desc, rank desc, memory_id
             ) <= $immortal_full_max then 'full'
             else 'short'
         end as full_tier
@@ -89,7 +89,7 @@ select
     case
         when full_tier is null or full_tier <> 'short' then full_tier
         when row_number() over (
-            partition by project_id, full_tier order by is_pinned desc, rank desc, memory_id
+            partition by project_id, full_tier order by is_pinned desc, touched_at desc, rank desc, memory_id
         ) <= $immortal_short_max then 'short'
         else 'archive'
     end as tier

@@ -31,6 +31,7 @@ from cortex.transforms.words.facts import (
     stem,
 )
 from cortex.transforms.words.sentences import share_of_fewer
+from cortex.transforms.words.slots import WORDING
 
 # -- Decisions made again, and rejected ones proposed again, in a later session of the same project.
 
@@ -40,12 +41,6 @@ REPEATS = arrow_of(
         column("is_re_proposal", pa.bool_(), "whether that session had turned it down"),
     ]
 )
-# How a choice is worded says nothing of what was chosen: "SQLite holds the levels", "keep levels in SQLite".
-_WORDING = """
-adopt agree build choose chose decide decision final finally go hold keep kept let live make move now pick
-prefer put run save select settle stay stick store switch take went will work write written
-"""
-WORDING = frozenset(stem(word) for word in _WORDING.split())
 _FEWEST_WORDS = 2  # a name alone is a subject and no decision
 # What was said to a person's words, and what they did not choose.
 ANSWER = " → "  # stores of before hold a person's words with the answer they got behind it
@@ -176,7 +171,7 @@ def _decision(row: Row, vocabulary: Vocabulary, technologies: frozenset[str]) ->
 
 def _without_wording(fact: Fact) -> Fact:
     words = tuple(word for word in fact.words if word not in WORDING)
-    return Fact(words, frozenset(words), fact.numbers, fact.names, fact.contrasts, fact.negation_count)
+    return Fact(words, words, frozenset(words), fact.numbers, fact.names, fact.contrasts, fact.negation_count)
 
 
 def _names(text: str, technologies: frozenset[str]) -> Iterator[str]:

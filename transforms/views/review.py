@@ -12,6 +12,16 @@ from cortex.transforms.memory.reality import Doubt
 from cortex.transforms.policy import Policy
 from cortex.transforms.schemas import BY_A_PERSON, EDGES, PROPOSED_BY_MODEL, UNSURE_BY_MODEL, Row
 
+# The rules by which two are at odds (`link`), the surest first.
+CONTRARY_RULES = (
+    "each_chooses_what_the_other_rejects",
+    "rejected_there_chosen_here",
+    "left_there_chosen_here",
+    "other_value",
+    "opposite",
+    "negation",
+    "number",
+)
 CONTRADICTION, STALE, MERGE = "contradiction", "stale", "merge"
 
 
@@ -41,33 +51,54 @@ class Item:
 
 
 def disputes(memories: pa.Table, edges: pa.Table, policy: Policy) -> list[Item]:
-    """Return each pair of active decisions at odds, the newer offered in the place of the older.
+    """
+    Return the pairs of active memories at odds, the newer offered in the place of the older.
 
     Which types are disputed says the policy: an overview is not refuted by the change that came after it.
-    What a language model says is no longer true, or at odds without its knowing which holds, may be of any
-    type.
+    What a person said on purpose is disputed whatever its type, and so is what a language model says is no
+    longer true, or at odds without its knowing which holds. Of pairs that rules found a memory is in one, the
+    surest, and there are at most `review_contradictions_most`: who settles one is asked about the next.
     """
     import pyarrow.compute as pc
 
     disputed = policy.types_with("is_disputed")
-    columns = ["memory_id", "memory_type", "project_id", "text", "updated_at", "created_at"]
+    columns = ["memory_id", "memory_type", "project_id", "text", "updated_at", "created_at", "source_type"]
     active = memories.filter(pc.field("status") == "active").select(columns).to_pylist()
     rows = {row["memory_id"]: row for row in active}
-    items = []
+    items: list[Item] = []
+    by_rules: list[Item] = []
     is_listed = (pc.field("edge_type") == "contradicts") | (pc.field("rule") == UNSURE_BY_MODEL)
     for edge in edges.filter(is_listed).to_pylist():
         ends = [rows[name] for name in (edge["target_id"], edge["source_id"]) if name in rows]
-        is_proposed = edge["rule"] == PROPOSED_BY_MODEL
         is_by_model = edge["rule"] in (PROPOSED_BY_MODEL, UNSURE_BY_MODEL)
-        if len(ends) > 1 and (is_by_model or {end["memory_type"] for end in ends} <= disputed):
-            if not is_proposed:
-                ends.sort(key=lambda r: (r["updated_at"], r["created_at"], r["memory_id"]))
-            old, new = ends
-            ids, texts = (old["memory_id"], new["memory_id"]), (old["text"], new["text"])
-            offer = f"{ids[1][:6]} takes the place of {ids[0][:6]}"
-            project_id, rule = old["project_id"], edge["rule"]
-            items.append(Item(CONTRADICTION, project_id, ids, texts, offer, rule, is_by_model=is_by_model))
+        is_asked = is_by_model or all(
+            end["memory_type"] in disputed or end["source_type"] == "explicit" for end in ends
+        )
+        if len(ends) < 2 or not is_asked:
+            continue
+        if edge["rule"] != PROPOSED_BY_MODEL:
+            ends.sort(key=_age)
+        old, new = ends
+        ids, texts = (old["memory_id"], new["memory_id"]), (old["text"], new["text"])
+        offer = f"{ids[1][:6]} takes the place of {ids[0][:6]}"
+        project_id, rule = old["project_id"], edge["rule"]
+        item = Item(CONTRADICTION, project_id, ids, texts, offer, rule, is_by_model=is_by_model)
+        (items if is_by_model else by_rules).append(item)
+    taken = {name for item in items for name in item.memory_ids}
+    most = int(policy.threshold("review_contradictions_most"))
+    by_rules.sort(
+        key=lambda item: tuple(_age(rows[name]) for name in reversed(item.memory_ids)), reverse=True
+    )
+    for item in sorted(by_rules, key=lambda item: CONTRARY_RULES.index(item.detail)):
+        if taken.isdisjoint(item.memory_ids) and most > 0:
+            items.append(item)
+            taken.update(item.memory_ids)
+            most -= 1
     return sorted(items, key=lambda item: item.memory_ids)
+
+
+def _age(row: Row) -> tuple[object, ...]:
+    return row["updated_at"], row["created_at"], row["memory_id"]
 
 
 def stale_claims(memories: pa.Table, doubts: Iterable[Doubt]) -> list[Item]:

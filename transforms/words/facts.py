@@ -1,8 +1,8 @@
 """What two facts have in common by their words: numbers, names, negations, and what one leaves behind."""
 
 import re
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from functools import cache, lru_cache
 
@@ -20,14 +20,28 @@ CODE_NAME = re.compile(r"\w[_./:#@]\w|[a-z][A-Z]|^[A-Z]{2,}|[A-Za-z]\d|\d[A-Za-z
 
 @dataclass(frozen=True)
 class Fact:
-    """The comparable parts of a text: content word stems in order, numbers, code names, negations."""
+    """
+    The comparable parts of a text: content word stems in order, numbers, code names, negations.
+
+    `sequence` are its words, numbers and negations as they stand, each where it is said first.
+    """
 
     words: tuple[str, ...]
+    sequence: tuple[str, ...]
     word_set: frozenset[str]
     numbers: frozenset[str]
     names: frozenset[str]
     contrasts: frozenset[str]
     negation_count: int
+
+    def without(self, stems: frozenset[str]) -> "Fact":
+        """Return the fact without some of its words, which are meant to differ."""
+        words = tuple(word for word in self.words if word not in stems)
+        return replace(self, words=words, word_set=frozenset(words)) if stems else self
+
+
+# "No longer converted", "do not want to sign": what is negated comes behind these.
+_NEGATION_FILLERS = frozenset(("longer", "want", "need", "wish", "ever"))
 
 
 @dataclass(frozen=True)
@@ -42,7 +56,7 @@ class Vocabulary:
     def of(policy: Policy) -> "Vocabulary":
         """Return the words without a topic, those that negate, and pairs of opposites (both orders)."""
         contrasts = policy.tables["contrast_words"].to_pylist()
-        pairs = {(row["word"], row["opposite"]) for row in contrasts if row["opposite"]}
+        pairs = {(stem(row["word"]), stem(row["opposite"])) for row in contrasts if row["opposite"]}
         return Vocabulary(
             frozenset(str(word) for word in policy.tables["query_words"]["word"].to_pylist()),
             frozenset(row["word"] for row in contrasts if not row["opposite"]),
@@ -61,6 +75,7 @@ class Vocabulary:
         quoted = (part.casefold() for part in _QUOTED.findall(text))
         return Fact(
             words=content,
+            sequence=tuple(dict.fromkeys(word for word in lowered if word and word not in self.dropped)),
             word_set=frozenset(content),
             numbers=frozenset(NUMBER.findall(text)),
             names=frozenset({*quoted, *(word.casefold() for word in spoken if CODE_NAME.search(word))}),
@@ -75,7 +90,7 @@ class Vocabulary:
         for word in (word.rstrip("./:'’-").replace("’", "'").casefold() for word in WORD.findall(text)):
             if word in self.negations:
                 is_open = True
-            elif is_open and word and word not in self.dropped:
+            elif is_open and word and word not in self.dropped and word not in _NEGATION_FILLERS:
                 negated.add(stem(word))
                 is_open = False
         return frozenset(negated)
@@ -86,9 +101,9 @@ class Vocabulary:
 
     def opposites_in(self, a: Fact, b: Fact) -> frozenset[str]:
         """Return the stems of the words that one says and whose opposite the other says."""
-        only_a, only_b = a.contrasts - b.contrasts, b.contrasts - a.contrasts
-        pairs = [(x, y) for x in only_a for y in only_b if (x, y) in self.opposites]
-        return frozenset(stem(word) for pair in pairs for word in pair)
+        first, second = ({stem(word) for word in fact.contrasts} for fact in (a, b))
+        pairs = [(x, y) for x in first - second for y in second - first if (x, y) in self.opposites]
+        return frozenset(word for pair in pairs for word in pair)
 
 
 def word_similarity(a: Fact, b: Fact) -> float:
@@ -107,6 +122,30 @@ def has_swapped_word(a: Fact, b: Fact) -> bool:
         if kind == "replace" and _new(a.words[i1:i2], b.word_set) and _new(b.words[j1:j2], a.word_set):
             return True
     return False
+
+
+def has_other_order(a: Fact, b: Fact) -> bool:
+    """
+    Return whether what both say comes in another order.
+
+    "Use npm, not pnpm" and "use pnpm, not npm" have the same words, and so have most exchanges of two names.
+    """
+    stems = [[stem(word) for word in fact.sequence] for fact in (a, b)]
+    single = [[word for word in of_fact if of_fact.count(word) == 1] for of_fact in stems]
+    return any(first != second for first, second in (_common(a.sequence, b.sequence), _common(*single)))
+
+
+def is_exchange(a: Fact, b: Fact) -> bool:
+    """Return whether what both say differs in two words that have changed places, whatever either adds."""
+    first, second = _common(a.sequence, b.sequence)
+    changed = [pair for pair in zip(first, second, strict=True) if pair[0] != pair[1]]
+    return len(changed) == 2 and changed[0] == changed[1][::-1]
+
+
+def _common(first: Sequence[str], second: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Return the words that both have, in the order of each."""
+    shared = set(first) & set(second)
+    return [word for word in first if word in shared], [word for word in second if word in shared]
 
 
 def _new(words: Iterable[str], known: frozenset[str]) -> bool:

@@ -175,6 +175,12 @@ def _memory_lines(shown: Details, now: datetime) -> Iterator[str]:
         yield _field("last said", f"{row['updated_at']:%Y-%m-%d %H:%M} UTC")
     if row["access_count"]:
         yield _field("recalled", counted(row["access_count"], "time"))
+    for label, place in (
+        *(("branch", row["git_branch"]), ("commit", row["git_commit"]), ("folder", row["folder"])),
+        ("told in", row["session_id"] and f"session {row['session_id'][:8]}"),
+    ):
+        if place:
+            yield _field(label, place)
     for label, names in (("files", row["files"]), ("tags", row["tags"])):
         if names:
             yield _field(label, ", ".join(names))

@@ -119,8 +119,9 @@ def _as_dict(recalled: Recalled, rank: int, match: RecallResult) -> dict[str, ob
         "status": match.status,
         "created_at": match.created_at.isoformat() if match.created_at else None,
         "statement": match.statement,
-        "why": match.why or None,
-        "rejected": match.rejected or None,
+        "chosen": match.slots.get("chosen"),
+        "why": match.why or match.slots.get("reason"),
+        "rejected": match.rejected or match.slots.get("rejected"),
         "passage": match.passage,
         "evidence": _evidence(match.evidence),
         "nearby": [

@@ -36,7 +36,10 @@ def remember(
     is_pinned: bool,
     project: str | None,
 ) -> Answer:
-    """Store a fact in your own words. A known fact is reinforced; text without content is refused."""
+    """Store a fact in your own words. A known fact is reinforced; text without content is refused.
+
+    At a terminal you are asked whether it takes the place of what it contradicts; otherwise both are kept.
+    """
     from cortex.flows.operations.change import remember
 
     memory = remember.remember(
@@ -48,14 +51,34 @@ def remember(
         is_pinned=is_pinned,
         project=project,
     )
+    replaced = [name for name, words in memory.contradicts.items() if _takes_place_of(words)]
+    for name in replaced:
+        remember.supersede(context, name, memory.memory_id)
     data = {
         "id": memory.memory_id,
         "project": memory.project,
         "searchable": memory.applied.is_in_effect,
         "outcome": memory.outcome,
+        "contradicts": [name for name in memory.contradicts if name not in replaced],
+        "replaced": replaced,
     }
-    hints = ["A secret in it was replaced by a mark and is not kept."] if memory.redacted else []
-    return Answer(data, [_sentence(memory)], hints, memory.applied.warnings)
+    lines = [_sentence(memory), *(f"In place of {name[:12]}." for name in replaced)]
+    hints = _both_kept(memory, replaced)
+    hints += ["A secret in it was replaced by a mark and is not kept."] if memory.redacted else []
+    return Answer(data, lines, hints, memory.applied.warnings)
+
+
+def _takes_place_of(words: str) -> bool:
+    """Return whether a person at the terminal says that the new words replace these."""
+    if not can_ask():
+        return False
+    click.echo(f"It contradicts: {excerpt(words, 160)}")
+    return click.confirm("Does the new one take its place?", default=True)
+
+
+def _both_kept(memory: Remembered, replaced: list[str]) -> list[str]:
+    left = [words for name, words in memory.contradicts.items() if name not in replaced]
+    return [f"It contradicts “{excerpt(left[0], SHOWN_CHARS)}”; both are kept: cortex review"] if left else []
 
 
 def _sentence(memory: Remembered) -> str:

@@ -1,5 +1,6 @@
 """The tools that change the memory: `learn` and `consolidate`."""
 
+from dataclasses import replace
 from typing import Any
 
 from cortex.flows.operations.change import remember
@@ -23,7 +24,7 @@ from cortex.mcp.tools import tool as schemas
 from cortex.mcp.tools.tool import tool
 from cortex.transforms.errors import DecisionContradicted, UsageError
 
-ANYWAY, LEAVE = "anyway", "leave"
+ANYWAY, LEAVE, REPLACE = "anyway", "leave", "replace"
 
 
 @tool(
@@ -64,9 +65,14 @@ def answer_learn(call: ToolCall) -> ToolReply:
     try:
         learned = _learn(call, anyway=False)
     except DecisionContradicted as error:
-        if not _wants_both(call, error):
+        choice = _choice_on(call, error)
+        if choice in (LEAVE, DECLINED, None):
             raise
         learned = _learn(call, anyway=True)
+        if choice == REPLACE:
+            for name in learned.contradicts:
+                remember.supersede(call.context, name, learned.memory_id)
+            learned = replace(learned, contradicts=())
     queued = _queued(learned.applied)
     data = {
         "notice": NOTICE,
@@ -97,13 +103,18 @@ def _learn(call: ToolCall, *, anyway: bool) -> remember.Learned:
     )
 
 
-def _wants_both(call: ToolCall, error: DecisionContradicted) -> bool:
+def _choice_on(call: ToolCall, error: DecisionContradicted) -> str | None:
+    """Return what the person says is to become of a lesson that contradicts a decision."""
     question = ChoiceQuestion(
         f'The assistant wants to remember: "{quoted(call.arguments["text"], call.excerpt)}" '
         f"But {quoted(error.problem, call.excerpt)}",
-        [Option(LEAVE, "Do not remember it"), Option(ANYWAY, "Keep both")],
+        [
+            Option(LEAVE, "Do not remember it"),
+            Option(REPLACE, "It takes the place of the old one"),
+            Option(ANYWAY, "Keep both"),
+        ],
     )
-    return call.person.choose(question) not in (LEAVE, DECLINED, None)
+    return call.person.choose(question)
 
 
 @tool(

@@ -1,8 +1,11 @@
 """Keeps what a person says on purpose: a fact, a lesson, a changed memory, what a source file does."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,6 +20,7 @@ from cortex.flows.operations.change.apply import (
 from cortex.flows.operations.lookup import memory_of, project_of
 from cortex.flows.stages.order import APPLY
 from cortex.hooks.prose.plain import without_private
+from cortex.storage.ground.git import answer_of
 from cortex.storage.settings.reference import word_ranks
 from cortex.storage.store import Store
 from cortex.transforms.errors import (
@@ -57,6 +61,9 @@ from cortex.transforms.words.sentences import excerpt
 
 # -- Keeps what a person says on purpose, unless it says nothing or is known.
 
+# Claude Code names its session to the programs that it starts.
+SESSION_VARIABLE = "CLAUDE_CODE_SESSION_ID"
+_SESSION = re.compile(r"[0-9A-Za-z-]{8,64}")
 EXPLICIT = {"status": ["active"], "source_type": ["explicit"]}
 
 
@@ -66,7 +73,8 @@ class Remembered:
     The memory that holds a fact now.
 
     `outcome` is `remembered`, `reinforced` where it was known, or `reworded` where the new words say more;
-    `project` is the name of its project; `redacted` says that a secret was taken out of the words.
+    `project` is the name of its project; `contradicts` are the texts, by id, of what it is at odds with; `redacted`
+    says that a secret was taken out of the words.
     """
 
     memory_id: str
@@ -74,6 +82,7 @@ class Remembered:
     project: str
     outcome: str
     applied: Applied
+    contradicts: Mapping[str, str]
     redacted: bool = False
 
 
@@ -93,7 +102,8 @@ def remember(
     Journal a fact; it is searchable at once if no other run is writing, else after that run.
 
     What an explicit memory of the scope says already reinforces that one: its words stay, or give way to the
-    new ones where these say more. `priority` (1 to 10) weighs in ranking; `files` are those that the fact
+    new ones where these say more. What contradicts it stays too: only a person who is asked puts the new one
+    in its place (`supersede`). `priority` (1 to 10) weighs in ranking; `files` are those that the fact
     names as its evidence. What is kept `by_assistant` is believed as its words in a session are, not as a
     person's. Raises LowQuality for what is not a fact.
     """
@@ -104,6 +114,7 @@ def remember(
     scope = GLOBAL_SCOPE if is_global else project_of(context, store, project)
     # The words of a person are reworded by a person alone.
     known = None if by_assistant else _known(store, scope, fact, policy)
+    contradicts = _contradicted(store, scope, fact, policy) if known is None and not by_assistant else {}
     entry = Remember(
         known.text if known and not known.says_more else fact,
         known.memory_type if known else memory_type,
@@ -114,6 +125,7 @@ def remember(
         source_type="conversation" if by_assistant else None,
         trust="assistant" if by_assistant else None,
     )
+    entry = replace(entry, **_place_of(context, is_elsewhere=is_global or project is not None))
     name = known.memory_id if known else memory_id(scope, memory_type, fact)
     last = last_word(store, entry, scope, name) if known is None else None
     if last != entry:  # killed before the tables had it: repeated, it is one entry
@@ -125,8 +137,32 @@ def remember(
         outcome="remembered" if known is None else "reworded" if known.says_more else "reinforced",
         applied=apply_now(context, APPLY),
         project=store.projects.name_of(scope),
+        contradicts=contradicts,
         redacted=bool(redact(without_private(text))[1]),
     )
+
+
+def _place_of(context: Context, *, is_elsewhere: bool) -> dict[str, Any]:
+    """
+    Return where a fact is told: the folder, what is checked out there, the assistant's session.
+
+    What `is_elsewhere` told (of another project, of all) has no branch: none of theirs is checked out here.
+    """
+    place, session = str(context.folder), os.environ.get(SESSION_VARIABLE, "")
+    branch = "" if is_elsewhere else answer_of(place, "rev-parse", "--abbrev-ref", "HEAD").strip()
+    known = {
+        "folder": place,
+        "git_branch": "" if branch == "HEAD" else branch,
+        "git_commit": answer_of(place, "rev-parse", "HEAD").strip() if branch else "",
+        "session_id": session if _SESSION.fullmatch(session) else "",
+    }
+    return {name: words for name, words in known.items() if words}
+
+
+def _contradicted(store: Store, scope: str, fact: str, policy: Policy) -> dict[str, str]:
+    memories = store.tables.open(scope, "memories").read(_COMPARED)
+    rules = at_odds_with(fact, memories, policy)
+    return {name: str(_row_of(name, memories)["text"]) for name in rules}
 
 
 def fact_of(text: str, policy: Policy) -> str:

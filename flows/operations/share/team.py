@@ -439,7 +439,8 @@ def write_decisions(
 def _line_of(row: Row, me: str) -> str:
     authors = authors_of(row) or ([me] if me else ["user"])
     words = (on_one_line(row[name] or "") for name in ("text", "reason", "rejected"))
-    statement, reason, rejected = words
+    statement, *slots = words
+    reason, rejected = ("" if slot in statement else slot for slot in slots)
     day = f"{row['created_at']:%Y-%m-%d}"
     return decision_line(statement, day, ", ".join(authors), reason, rejected)
 

@@ -4,6 +4,7 @@ import random
 import sqlite3
 import subprocess
 import sys
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from cortex.storage.tables.lance_tables import LanceTables
 from cortex.storage.tables.search_file import write_index
 from cortex.storage.tables.search_index import SearchIndex
 from cortex.transforms.search import index_text, passages_of, settings_document
-from tests.rows import memories, memory, turn, turns
+from tests.rows import START, memories, memory, turn, turns
 
 POLICY = read_policy(None)
 HOOKS = Path(__file__).resolve().parents[3] / "hooks"
@@ -34,6 +35,7 @@ loadTideTable tide_table.py metres feet because instead of never always use keep
 """
 WORDS = VOCABULARY.split()
 KINDS = ("decision", "gotcha", "outcome")
+NEXT_DAY = START + timedelta(days=1)
 TEXTS = st.lists(st.sampled_from(WORDS), min_size=1, max_size=14).map(" ".join)
 STORES = st.tuples(
     st.lists(st.tuples(TEXTS, st.integers(1, 60), st.sampled_from(KINDS)), max_size=8),
@@ -209,3 +211,51 @@ def test_another_layout_is_refused(tmp_path: Path) -> None:
     connection = open_index(str(tmp_path / "tables" / "search.sqlite"))
     with pytest.raises(sqlite3.Error):
         read_settings(connection)
+
+
+def found_in(home: Path, question: str, *rows: dict[str, Any]) -> list[Any]:
+    """Return what is found where these memories are all there is."""
+    tables = LanceTables(home)
+    assert tables.index is not None
+    table = with_text(memories(*rows))
+    tables.index.replace("reef-1", "memories", table, list(range(table.num_rows)))
+    tables.settle_search(settings_document(POLICY), [*word_ranks().items()][:8000])
+    connection = open_index(str(home / "tables" / "search.sqlite"))
+    asked = SearchQuestion(question, read_settings(connection), lambda words: ranks_in(connection, words))
+    results = find(connection, ["reef-1"], asked, limit=5)
+    connection.close()
+    return results
+
+
+def test_what_a_later_word_ended_gives_way_to_that_word(tmp_path: Path) -> None:
+    older = memory(
+        "m1", "Tide readings of the harbour are kept in SQLite", valid_until=NEXT_DAY, closed_by="m2"
+    )
+    newer = memory("m2", "The harbour archive is in Postgres now", updated_at=NEXT_DAY)
+    [first, *_] = found_in(tmp_path, "Are tide readings of the harbour kept in SQLite?", older, newer)
+    assert first.id == "m2"
+
+
+def test_the_reason_given_is_the_memorys_own(tmp_path: Path) -> None:
+    rows = (
+        memory(
+            "m1", "Chose Redis over Memcached for the cache", reason="it persists", evidence=[evidence(10)]
+        ),
+        memory(
+            "m2", "Chose Stripe over Adyen for the payments", evidence=[evidence(12)], updated_at=NEXT_DAY
+        ),
+        memory("m3", "Chose Redis over Kafka for the queue because it is there", evidence=[evidence(14)]),
+    )
+    [first, *_] = found_in(tmp_path, "why did we choose Redis for the cache", *rows)
+    assert (first.id, first.why) == ("m1", "it persists")
+
+
+def test_a_result_is_led_by_what_has_the_questions_words(tmp_path: Path) -> None:
+    rows = (
+        memory("m1", "Chose Redis over Memcached for the report cache", evidence=[evidence(10)]),
+        memory(
+            "m2", "Chose Stripe over Adyen for the report page", evidence=[evidence(11)], updated_at=NEXT_DAY
+        ),
+    )
+    [first, *_] = found_in(tmp_path, "why did we choose Redis as cache", *rows)
+    assert first.id == "m1"

@@ -43,6 +43,9 @@ def test_an_order_is_kept_in_the_persons_words(
     "words",
     [
         "The worker crashes on the second harbour, please fix it.",
+        "Let us work on the report component. Please settle how it should be built.",
+        "Work on the tide table, and decide which format it gets.",
+        "I wonder more if we throw out the seventh gauge.",
         "Implement the fix of the tide table in a new branch, do meaningful commits.",
         "let's also verify that the gauge's tests still work with the mast",
         "I see no use of the gauge's cache in our code. Tell me where we should add it.",
@@ -78,6 +81,7 @@ def test_a_long_prompt_in_the_persons_voice_stays_theirs(shown: Shown) -> None:
         ("Use the old gauge client instead of the new one.", "Use the old gauge client for tests alone."),
         ("We also rename the repository to reef/old.", "We renamed it from reef/old to reef/kelp."),
         ("Keep the push feed beside the poller.", "please get rid of the push feed"),
+        ("We also rename the repository to kelpsync.", "Rename the repository back to kelp-sync."),
     ],
 )  # fmt: skip
 def test_of_what_is_taken_back_or_said_again_the_last_word_stays(shown: Shown, first: str, then: str) -> None:

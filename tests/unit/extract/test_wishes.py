@@ -22,6 +22,7 @@ UNRELATED = text("The tide table is read from `levels.csv`, whose hours are coun
         ("I prefer tabs over spaces, in every repository.", "global"),
         ("Please never push without asking me first.", "project"),
         ("Always use uv.", "project"),
+        ("I do not want to sign my commits anymore.", "project"),
         ("In all my projects use conventional commit messages.", "global"),
         ("From now on always run ruff before each commit, in all my repositories.", "global"),
         ("Going forward, keep answers short.", "project"),

@@ -57,7 +57,7 @@ def test_the_flags_are_the_sets_that_stood_in_code():
         "is_description": ["architecture", "code_description", "gotcha"],
         "is_binding": ["decision", "pattern"],
         "is_passed_by": ["decision", "progress"],
-        "is_disputed": ["decision"],
+        "is_disputed": ["decision", "pattern"],
         "is_passing": ["context", "progress"],
         "is_guaranteed": ["architecture", "decision", "gotcha", "pattern"],
         "is_latest_only": ["outcome", "pattern"],
@@ -84,9 +84,12 @@ def relation(policy, *rows):
 def test_two_facts_in_force_contradict_each_other(flipped):
     rows = [
         memory(
-            name, f"Port {port} is taken by the proxy of proxy.py", memory_type="gotcha", files=["proxy.py"]
+            name,
+            f"The proxy of proxy.py waits for {seconds} seconds",
+            memory_type="gotcha",
+            files=["proxy.py"],
         )
-        for name, port in (("a", 80), ("b", 81))
+        for name, seconds in (("a", 30), ("b", 60))
     ]
     assert relation(POLICY, *rows) == "shared_terms"
     assert relation(flipped("gotcha", "is_in_force"), *rows) == "number"

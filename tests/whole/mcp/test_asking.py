@@ -41,6 +41,17 @@ def test_a_lesson_against_a_decision_is_kept_only_if_the_person_says_so(learner,
     assert len(learner.questions) == 4 and PORT in learner.questions[0].message
 
 
+def test_a_lesson_takes_the_place_of_a_decision_if_the_person_says_so(learner):
+    old = learner.data("learn", text=PORT, type="decision")["id"]
+    learner.chooses = "replace"
+    new = learner.data("learn", text=OTHER_PORT, type="decision")
+    assert new["contradicts"] == []
+    [row] = learner.data(
+        "query", sql=f"select status, superseded_by from memories where memory_id = '{old}'"
+    )["rows"]
+    assert row == ["superseded", new["id"]]
+
+
 def test_the_words_of_a_person_are_not_reworded_by_the_assistant(learner):
     from cortex.flows.operations.change.remember import remember
 

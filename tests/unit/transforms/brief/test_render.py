@@ -684,3 +684,56 @@ def test_without_a_model_what_a_person_typed_is_told_whole():
 
 def test_every_brief_says_once_how_to_get_more():
     assert by_rules(memory(1)).count(MORE) == brief(memory(1)).count(MORE) == 1
+
+
+def sessions_a_day(count: int) -> pa.Table:
+    """Return sessions of the project, one a day."""
+    rows = [
+        {
+            "project_id": "tidepool",
+            "session_id": f"s{day:02d}",
+            "started_at": FIRST_DAY + timedelta(days=day, hours=-1),
+            "ended_at": FIRST_DAY + timedelta(days=day),
+        }
+        for day in range(count)
+    ]
+    return pa.Table.from_pylist(rows, schema=NO_SESSIONS.schema)
+
+
+def of_each_day(count: int, **by_day: dict[str, object]) -> list[dict[str, object]]:
+    """Return a long decision of each day, the older the higher its rank; `by_day` changes that of a day."""
+    words = "gauges buoys harbours pumps valves sensors maps tides logs users labels mails"
+    things = words.split(" ")
+    return [
+        memory(
+            day,
+            f"The {things[day]} of the estuary are drawn by {things[day]}_{day}.py alone, page after page.",
+            **{"memory_type": "decision", "rank": 0.9 - day / 50, **by_day.get(f"day{day}", {})},
+        )
+        for day in range(count)
+    ]
+
+
+@pytest.mark.parametrize("is_read_by_model", [True, False])
+def test_decisions_of_the_last_sessions_are_told_before_any_older_one(is_read_by_model):
+    rows = MEMORIES.of(of_each_day(12))
+    choices = choose(
+        rows, NO_EDGES, POLICY, project_name="tidepool", budget_tokens=450, sessions=sessions_a_day(12),
+        is_read_by_model=is_read_by_model,
+    )  # fmt: skip
+    shown = {int(choice.memory_id, 16) for choice in choices if choice.is_shown and choice.memory_id}
+    assert shown and shown == set(range(12 - len(shown), 12))
+
+
+def test_a_tag_of_the_last_session_is_not_beaten_by_a_guess_that_came_after_it():
+    tag = {
+        "evidence": [{**evidence("s10", FIRST_DAY + timedelta(days=10)), "layer": "layer3:tag"}],
+        "rank": 0.1,
+    }
+    later = {"updated_at": FIRST_DAY + timedelta(days=11, hours=1)}
+    rows = MEMORIES.of(of_each_day(12, day10=tag, day11=later))
+    choices = choose(
+        rows, NO_EDGES, POLICY, project_name="tidepool", budget_tokens=150, sessions=sessions_a_day(12)
+    )
+    shown = [int(choice.memory_id, 16) for choice in choices if choice.is_shown and choice.memory_id]
+    assert shown == [10]

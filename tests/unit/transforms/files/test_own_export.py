@@ -17,7 +17,7 @@ from cortex.transforms.documents.interchange import (
     moved,
     row_of,
 )
-from cortex.transforms.memory.fold import fold, import_of, memory_id
+from cortex.transforms.memory.fold import PLACE_COLUMNS, fold, import_of, memory_id
 from cortex.transforms.schemas import EVENTS, JOURNAL, MEMORY_TYPES, SOURCE_TYPES, TRUSTS
 from tests.rows import memory
 
@@ -49,8 +49,12 @@ def stored(draw):
         }
     )
     status = draw(st.sampled_from(["active", "archived", "superseded"]))
+    places = draw(st.lists(evidence, max_size=2))
+    seen_on = next((place["git_branch"] for place in places), None)
     return {
         **memory(draw(ids), draw(texts)),
+        **{name: draw(st.none() | texts) for name in PLACE_COLUMNS},
+        "git_branch": draw(texts) if seen_on is None else seen_on,
         "project_id": scope,
         "category": "global" if scope == "global" else "project",
         "memory_type": draw(st.sampled_from(MEMORY_TYPES)),
@@ -71,7 +75,7 @@ def stored(draw):
         **{n: draw(st.none() | instants) for n in ("last_accessed_at", "recorded_at", "archived_at")},
         "superseded_by": draw(ids) if status == "superseded" else None,
         "merged_into": draw(st.none() | ids),
-        "evidence": draw(st.lists(evidence, max_size=2)),
+        "evidence": places,
     }
 
 

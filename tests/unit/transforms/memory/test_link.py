@@ -148,7 +148,7 @@ def test_two_that_each_name_the_others_choice_beside_their_own_contradict():
         fact("a", "Use pnpm, not npm, in the web folder"),
         fact("b", "Use npm, not pnpm, in the web folder"),
     )
-    assert only_edge(a, b) == ("contradicts", "a", "b", "each_names_the_other_beside")
+    assert only_edge(a, b) == ("contradicts", "a", "b", "each_chooses_what_the_other_rejects")
     c = fact("c", "Use pnpm, not yarn, in the web folder")
     assert only_edge(a, c)[0] == "relates_to"
 

@@ -1,11 +1,16 @@
 """What is worth remembering: a short fact is, noise and a question are not; nothing is kept twice."""
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from cortex.storage.settings.reference import read_policy
+from cortex.transforms.memory.consolidate import NO_SAME_STATEMENTS, SameStatements, propose
 from cortex.transforms.memory.quality import flaw_of, known_as
 from cortex.transforms.redaction.redact import redact
-from tests.rows import memories, memory
+from cortex.transforms.schemas import VECTORS
+from tests.examples import examples
+from tests.rows import START, memories, memory
 
 POLICY = read_policy(None)
 FLAWED = (
@@ -139,3 +144,50 @@ def test_short_facts_that_differ_in_a_word_are_two(old, new):
 def test_only_what_is_said_on_purpose_and_holds_is_reinforced(chosen):
     row = memory("m0", "The invoice service is written in Go.", source_type="explicit") | chosen
     assert known_as("The invoice service is written in Go", memories(row), POLICY) is None
+
+
+OPPOSED = (
+    ("Use npm, not pnpm, in the web folder", "Use pnpm, not npm, in the web folder"),
+    ("Tabs over spaces in the parser", "Spaces over tabs in the parser"),
+    ("Use npm in the web folder", "Use pnpm over npm in the web folder"),
+    ("Never use npm here, use pnpm", "Use npm here, never use pnpm"),
+    ("Retry 3 times within 5 seconds", "Retry 5 times within 3 seconds"),
+    ("Moved the tokenizer from Python to Rust", "Moved the tokenizer from Rust to Python"),
+)
+
+
+@pytest.mark.parametrize(("old", "new"), OPPOSED)
+def test_the_opposite_is_never_known_already(old, new):
+    assert known_as(new, explicit(old), POLICY) is None
+    assert known_as(old, explicit(new), POLICY) is None
+
+
+NAMES = st.sampled_from(
+    ["Redis", "npm", "pnpm", "parser.py", "tabs", "Postgres", "s1", "s2", "Parser", "parsers"]
+)
+FRAMES = st.sampled_from(
+    [
+        "{a} over {b}",
+        "use {a}, not {b}",
+        "{a} feeds {b} in the importer",
+        "moved the cache from {a} to {b}",
+        "{a} keeps the orders and {b} the cache of {a}",
+        "instead of {a}, {b} serves the pages",
+        "when {a} fails ask {b} twice",
+    ]
+)
+DETAIL = st.sampled_from(["", " every night", " since the last release", ", because it is fast"])
+
+
+@settings(max_examples=examples(150), deadline=None)
+@given(FRAMES, NAMES, NAMES, DETAIL, DETAIL)
+def test_exchanging_two_names_never_says_the_same(frame, a, b, detail, other):
+    if a == b:
+        return
+    one, exchanged = frame.format(a=a, b=b) + detail, frame.format(a=b, b=a) + other
+    assert known_as(exchanged, explicit(one), POLICY) is None
+    rows = [memory(f"m{n}", text, content_hash=f"m{n}") for n, text in enumerate((one, exchanged))]
+    pair = SameStatements({("m0", "m1"): 1.0}, {frozenset(("m0", "m1")): one})
+    for same in (NO_SAME_STATEMENTS, pair):
+        merges = propose(memories(*rows), VECTORS.empty(), POLICY, "all-MiniLM-L6-v2", START, same=same)
+        assert merges.num_rows == 0

@@ -48,6 +48,15 @@ def relation(old, new):
         ("Enable caching of tiles in the proxy.", "Disable caching of tiles in the proxy."),
         ("Retry failed uploads three times.", "Do not retry failed uploads."),
         ("Logs are kept for 7 days.", "Logs are kept for 30 days."),
+        ("Chose Redis over Memcached for the cache", "The cache uses Memcached, not Redis"),
+        ("We now switch from REST to GraphQL", "The public API is REST, not GraphQL"),
+        ("Rejected Celery: too heavy for one worker", "Chose Celery for background jobs"),
+        ("Tabs over spaces", "Spaces over tabs"),
+        ("Indent with tabs.", "Indent with spaces."),
+        ("The export service is written in Kotlin.", "The export service is written in Scala."),
+        ("The export service is written in Kotlin.", "We write the export service in Java."),
+        ("Use pnpm, not npm, in the frontend", "Use npm in the frontend"),
+        ("Use pnpm", "Use npm in the frontend"),
     ],
 )
 def test_a_decision_that_reverses_another_contradicts_it_whichever_came_first(old, new):
@@ -68,6 +77,20 @@ def test_a_decision_that_reverses_another_contradicts_it_whichever_came_first(ol
             "Poll every agency each ten minutes instead of six, because it throttles clients.",
             "We chose a service over cron: cron would open 61 connections every six minutes.",
         ),
+        (
+            "Chose Jinja over Mako for the report component in layer 3",
+            "Chose Jinja over Mako for the report component in layer 4",
+        ),
+        ("Step 3 of the import writes the index.", "Step 4 of the import writes the index."),
+        ("We now switch from REST to GraphQL", "The public API switches from REST to GraphQL"),
+        ("The export service is written in Kotlin.", "The import service is written in Scala."),
+        ("Use Redis for the session cache.", "Use Memcached for the page cache."),
+        ("Chose Postgres for the orders.", "Chose Redis for the cache."),
+        ("Chose FastAPI over Flask for the API.", "Chose FastAPI over Django for the API."),
+        ("Rejected Celery for the mailer: too heavy.", "Chose RabbitMQ over Celery for the mailer."),
+        ("Do not use mocks in the core.", "Use mocks in the adapters."),
+        ("Levels of each gauge by harbour - NO ALARM:", "Levels of each gauge by harbour - ALARM:"),
+        ("Compara los grupos de alarma y no alarma", "Alarma por grupos en una tabla"),
     ],
 )
 def test_decisions_that_go_together_do_not(one, other):

@@ -1,0 +1,78 @@
+"""The slots of a fact: what it chooses, turns down, why and about what, however that is worded."""
+
+import pytest
+
+from cortex.storage.settings.reference import read_policy
+from cortex.transforms.memory.fold import fold
+from cortex.transforms.schemas import EVENTS, JOURNAL
+from cortex.transforms.words.slots import SlotParser
+from tests.rows import START, entry, event, events
+
+POLICY = read_policy(None)
+PARSER = SlotParser.of(POLICY)
+
+WORDED = (
+    ("Chose Redis over Memcached for the cache because it persists.",
+     "Redis", "Memcached", "it persists", "the cache"),
+    ("I went with Redis for the job queue instead of RabbitMQ, because we already run Redis",
+     "Redis", "RabbitMQ", "we already run Redis", "the job queue"),
+    ("I'll use SQLite rather than Postgres, because there is one writer.",
+     "SQLite", "Postgres", "there is one writer", ""),
+    ("Use npm, not pnpm, in the web folder", "npm", "pnpm", "", "the web folder"),
+    ("The cache uses Memcached, not Redis", "Memcached", "Redis", "", "The cache"),
+    ("The public API is REST, not GraphQL", "REST", "GraphQL", "", "The public API"),
+    ("The public API switches from REST to GraphQL", "GraphQL", "REST", "", "The public API"),
+    ("We now switch from REST to GraphQL", "GraphQL", "REST", "", ""),
+    ("Moved the tokenizer from Python to Rust", "Rust", "Python", "", "the tokenizer"),
+    ("Rejected Celery: too heavy for one worker", "", "Celery", "too heavy for one worker", ""),
+    ("MongoDB was ruled out because it has no transactions.", "", "MongoDB", "it has no transactions", ""),
+    ("Never use npm here, always pnpm", "pnpm", "npm", "", ""),
+    ("Tabs over spaces", "Tabs", "spaces", "", ""),
+    ("Instead of Mako, use Jinja", "Jinja", "Mako", "", ""),
+    ("Replace moment.js with dayjs in the frontend", "dayjs", "moment.js", "", "the frontend"),
+    ("Store money as integer cents, not floats", "", "floats", "", ""),
+    ("We write the export service in Java.", "Java", "", "", "the export service"),
+    ("Stick with npm", "npm", "", "", ""),
+    ("The export service is written in Kotlin", "Kotlin", "", "", "The export service"),
+    ("Wir nehmen SQLite statt Postgres, weil es einfacher ist", "SQLite", "Postgres", "es einfacher ist", ""),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "chosen", "rejected", "reason", "subject"), WORDED)
+def test_a_statement_fills_its_slots(text, chosen, rejected, reason, subject):
+    slots = PARSER.slots_of(text)
+    assert (slots.chosen, slots.rejected, slots.reason, slots.subject) == (chosen, rejected, reason, subject)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Keep ports over 9000",
+        "Requests to the ledger time out after 30 seconds",
+        "Stations report in local time until the firmware of 2025",
+    ],
+)
+def test_words_of_a_choice_that_choose_nothing_fill_no_slot(text):
+    slots = PARSER.slots_of(text)
+    assert (slots.chosen, slots.rejected) == ("", "")
+
+
+def told(kind, text):
+    """Return the one memory of a fact that came in by an event of a layer, or by a journal entry."""
+    if kind in ("remember", "import"):
+        payload = {"text": text, "memory_type": "decision", "category": "project"}
+        journal = JOURNAL.of([entry(kind, "reef-1", payload, recorded_at=START, memory_id="m1")])
+        return fold(EVENTS.empty(), journal, POLICY).to_pylist()[0]
+    return fold(events(event(text, layer=kind)), JOURNAL.empty(), POLICY).to_pylist()[0]
+
+
+@pytest.mark.parametrize("kind", ["layer3:tag", "layer2:user", "llm:small@session-1", "remember", "import"])
+def test_a_fact_has_its_slots_whoever_says_it(kind):
+    memory = told(kind, "Chose Redis over Memcached because it persists.")
+    assert (memory["chosen"], memory["rejected"], memory["reason"]) == ("Redis", "Memcached", "it persists")
+
+
+def test_what_a_source_says_of_itself_stands_before_what_its_words_say():
+    row = event("Use SQLite instead of Redis", rejected="Redis and Valkey", reason="one writer")
+    [memory] = fold(events(row), JOURNAL.empty(), POLICY).to_pylist()
+    assert (memory["rejected"], memory["reason"]) == ("Redis and Valkey", "one writer")
