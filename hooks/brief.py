@@ -103,14 +103,14 @@ def cut(text: str, limit: int) -> str:
 
 
 def visible_text(text: str) -> str:
-    """Return `text` without what cannot be seen, though an older engine, or somebody else, has written it."""
-    if text.isascii() and text.replace("\n", "").isprintable():
+    """Return `text` as it may be shown, though an older engine, or somebody else, has written it."""
+    if "<" not in text and text.isascii() and text.replace("\n", "").isprintable():
         return text
     if TYPE_CHECKING or __package__:
         from cortex.hooks.prose import characters
     else:  # only if it is needed: 2 ms
         from prose import characters
-    return characters.visible(text, keeps_lines=True)
+    return characters.displayed(text, keeps_lines=True)
 
 
 def _output(parts: list[str], warning: str) -> bytes | None:

@@ -53,8 +53,16 @@ def remember(
         "project": memory.project,
         "searchable": memory.applied.is_in_effect,
         "outcome": memory.outcome,
+        "redacted": memory.redacted,
     }
-    return Answer(data, [_sentence(memory)], warnings=memory.applied.warnings)
+    warnings = memory.applied.warnings
+    if memory.redacted:
+        secrets = "A secret was" if memory.redacted == 1 else f"{memory.redacted} secrets were"
+        warnings = [
+            *warnings,
+            f"{secrets} taken out of it: Cortex keeps none. To see it: cortex show {memory.memory_id[:12]}",
+        ]
+    return Answer(data, [_sentence(memory)], warnings=warnings)
 
 
 def _sentence(memory: Remembered) -> str:
@@ -103,6 +111,11 @@ def learn(
     """
     from cortex.flows.operations.change import remember as learn
 
+    if by_assistant and is_global:
+        raise UsageError(
+            "what an assistant found out holds in one project.",
+            "A person says what holds everywhere: leave out --by-assistant",
+        )
     learned = learn.learn(
         context,
         " ".join(text),

@@ -53,6 +53,7 @@ from cortex.transforms.schemas import (
     Row,
     checked,
 )
+from cortex.transforms.words.orders import objection_to
 from cortex.transforms.words.sentences import excerpt
 
 # -- Keeps what a person says on purpose, unless it says nothing or is known.
@@ -66,7 +67,7 @@ class Remembered:
     The memory that holds a fact now.
 
     `outcome` is `remembered`, `reinforced` where it was known, or `reworded` where the new words say more;
-    `project` is the name of its project.
+    `project` is the name of its project, `redacted` how many secrets were taken out of the words.
     """
 
     memory_id: str
@@ -74,6 +75,7 @@ class Remembered:
     project: str
     outcome: str
     applied: Applied
+    redacted: int = 0
 
 
 def remember(
@@ -124,6 +126,7 @@ def remember(
         outcome="remembered" if known is None else "reworded" if known.says_more else "reinforced",
         applied=apply_now(context, APPLY),
         project=store.projects.name_of(scope),
+        redacted=redact(without_private(text))[1],
     )
 
 
@@ -189,8 +192,8 @@ def learn(
     brings back nothing that a person replaced.
 
     Raises LowQuality, with the reason, for a question, filler, what is too short, names nothing, leans on
-    what is not said or holds a secret; DecisionContradicted where an active decision says otherwise, unless
-    `anyway`: both then stand, and the review lists them.
+    what is not said, holds a secret or turns an assistant against its person; DecisionContradicted where an
+    active decision says otherwise, unless `anyway`: both then stand, and the review lists them.
     """
     checked("memory type", memory_type, MEMORY_TYPES)
     policy = context.policy
@@ -199,6 +202,11 @@ def learn(
         raise LowQuality(
             f"nothing was learned: {flaw}.",
             'Say what holds, of what, and why: cortex learn "Retries in poll.py stop after 3 tries"',
+        )
+    if refusal := objection_to(lesson, policy):
+        raise LowQuality(
+            f"nothing was learned: {refusal}.",
+            "A rule that the person wants is kept in their own words: cortex remember",
         )
     store = context.open_store()
     scope = GLOBAL_SCOPE if is_global else project_of(context, store, project)
