@@ -2,9 +2,11 @@
 Imports libraries without packages that they name and this program never calls through them.
 
 While they are imported, names from a spared package are placeholders; afterwards it can be imported as it is.
+One thread at a time imports so, and only it finds the placeholders.
 """
 
 import sys
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib.abc import Loader, MetaPathFinder
@@ -18,14 +20,21 @@ _Method = TypeVar("_Method")
 @contextmanager
 def sparing(*packages: str) -> Iterator[None]:
     """Let what is imported within find placeholders in `packages`; those that are imported already stay."""
-    stand_in = _Spared(frozenset(name for name in packages if name not in sys.modules))
-    sys.meta_path.insert(0, stand_in)
-    try:
-        yield
-    finally:
-        sys.meta_path.remove(stand_in)
-        for name in [name for name, module in sys.modules.items() if isinstance(module, _Placeholders)]:
-            del sys.modules[name]
+    with _IMPORTING:
+        stand_in = _Spared(frozenset(name for name in packages if name not in sys.modules))
+        sys.meta_path.insert(0, stand_in)
+        try:
+            yield
+        finally:
+            sys.meta_path.remove(stand_in)
+            # A copy: other threads import meanwhile.
+            for name, module in sys.modules.copy().items():
+                if isinstance(module, _Placeholders):
+                    del sys.modules[name]
+
+
+# Another thread would take a library that is half imported for the whole.
+_IMPORTING = threading.RLock()
 
 
 class _Spared(MetaPathFinder, Loader):
@@ -33,12 +42,14 @@ class _Spared(MetaPathFinder, Loader):
 
     def __init__(self, packages: frozenset[str]) -> None:
         self._packages = packages
+        self._thread = threading.get_ident()
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         """Return the spec of such a module; None for every other."""
-        if fullname.partition(".")[0] not in self._packages:
+        is_ours = threading.get_ident() == self._thread
+        if not is_ours or fullname.partition(".")[0] not in self._packages:
             return None
         return ModuleSpec(fullname, self, is_package=True)
 

@@ -197,7 +197,7 @@ def harmless(text: str) -> str:
         from cortex.hooks.prose import characters
     else:  # only if it is needed: 2 ms
         from prose import characters
-    return characters.visible(text, keeps_lines=True)
+    return characters.displayed(text, keeps_lines=True)
 
 
 def _output(parts: list[str], warning: str) -> bytes | None:

@@ -26,14 +26,14 @@ FINGERPRINT_DIGITS = 16
 # With neither a person's word nor a confidence only the short day counts: people write 14 Sep 2026.
 _MONTHS = "Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec"
 _SURE = r"(?:, [^\s(),]{1,8}(?: \+\d+)?)?, (?:sure )?(?:1|\.\d\d)"
-# What a team's repository holds: (Ana Lopez, reviewed, 14 Sep 26), (user, reviewed, 14 Sep 26).
-_REVIEWED = r"(?:(?:[^(),\n]{1,66}, )?(?:reviewed|shared), )?"
+# What a team's repository holds: (colleague Ana Lopez, reviewed, 14 Sep 26), (user, reviewed, 14 Sep 26).
+_REVIEWED = r"(?:(?:[^(),\n]{1,80}, )?(?:reviewed|shared), )?"
 PROVENANCE = lazy(
-    rf"\s\((?:user, )?{_REVIEWED}(?:all projects, )?(?:\d{{4}}-\d\d-\d\d{_SURE}"
+    rf"\s\((?:(?:user|assistant|tool|external), )?{_REVIEWED}(?:all projects, )?(?:\d{{4}}-\d\d-\d\d{_SURE}"
     rf"|\d{{1,2}} (?:{_MONTHS}) \d\d(?:{_SURE})?)\)(?: \[contradicted by .*\])?\s*$"
 )
 # The line below a result of `cortex recall`: kind, project, age, trust, id.
-_SPEAKER = r"(?:user|assistant|tool|external|colleague|[^(),\n]{1,66} \((?:reviewed|shared)\))"
+_SPEAKER = r"(?:user|assistant|tool|external|colleague|[^(),\n]{1,80} \((?:reviewed|shared)\))"
 RECALL_SOURCE = lazy(rf"^\s*[a-z_]+, .+, {_SPEAKER}\s+\[[0-9a-f]{{12}}\]\s*$")
 # Marks before a fact: quote, list, number, heading, a memory tag, a label such as "Noted:".
 _LEAD = lazy(r"^(?:[\s>#*•-]+|\d{1,2}[.)]\s+|(?:\*\*)?\[MEMORY:[^\]]{0,40}\](?:\*\*)?)+", re.IGNORECASE)

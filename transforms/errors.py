@@ -1,6 +1,6 @@
 """The error family: each with a code, an exit code, whether retrying helps, and a next step."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
 from difflib import get_close_matches
@@ -30,6 +30,10 @@ class CortexError(Exception):
         self.next_step = next_step
         self.details = ""
 
+    def __reduce__(self) -> tuple[object, ...]:
+        """Return what another process raises it from, whatever its class is made with."""
+        return _restored, (type(self), self.args, self.__dict__)
+
     def as_dict(self) -> dict[str, object]:
         """Return the error as the JSON object that `--json` prints."""
         return {
@@ -53,6 +57,12 @@ class CortexError(Exception):
             "retryable": self.retryable,
             "timestamp": at.isoformat(timespec="seconds"),
         }
+
+
+def _restored(kind: type[CortexError], args: tuple[object, ...], state: Mapping[str, object]) -> CortexError:
+    error = kind.__new__(kind, *args)
+    error.__dict__.update(state)
+    return error
 
 
 class UsageError(CortexError, code="CORTEX_E_USAGE", exit_code=2, category="tool"):

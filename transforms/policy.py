@@ -31,6 +31,7 @@ ENUMERATIONS = {
     "edge_type": ("edge type", EDGE_TYPES),
     "category": ("category", CATEGORIES),
     "trust": ("trust", TRUSTS),
+    "refused_from": ("who a text is refused from", ("anyone", "others", "files", "outcomes", "reasons")),
 }
 NUMBER_COLUMNS = frozenset(
     (
@@ -128,9 +129,9 @@ READERS = {
     "query_words": ("extract", "link", "consolidate", "recall", "remember", "render", "stats", "forget"),
     "question_patterns": ("recall",),
     "ranking": ("embed", "recall"),
+    "refusals": ("extract", "import", "learn", "team"),
     "reversals": ("extract", "link"),
     "signal_patterns": ("recall",),
-    "team_refusals": ("team",),
     "technologies": ("fold", "link", "consolidate", "remember", "render", "stats"),
     "telling_words": ("render",),
     "time_words": ("recall",),

@@ -42,7 +42,7 @@ from typing import (
 
 import click
 
-from cortex.hooks.prose.characters import escaped, visible
+from cortex.hooks.prose.characters import displayed, escaped
 from cortex.storage.ground.files import discard
 from cortex.storage.ground.place import store_home
 from cortex.transforms.errors import CortexError
@@ -82,7 +82,7 @@ def say(text: str = "") -> None:
 
 def write_text(text: str) -> None:
     """Print text as it is laid out, without what cannot be seen."""
-    _write(visible(text, keeps_lines=True))
+    _write(displayed(text, keeps_lines=True))
 
 
 def _write(text: str) -> None:
@@ -97,7 +97,7 @@ def _write(text: str) -> None:
 
 def hint(text: str) -> None:
     """Print a line on standard error, unless that would spoil a pipe."""
-    sys.stderr.write(visible(text, keeps_lines=True) + "\n")
+    sys.stderr.write(displayed(text, keeps_lines=True) + "\n")
 
 
 class ProgressBar:
@@ -198,7 +198,7 @@ def print_listing(listing: Listing) -> None:
 
 def plain_table(listing: Listing) -> str:
     """Return a table as lines of text, one a row, columns two spaces apart."""
-    rows = [[" ".join(visible(text).split()) for text in row] for row in _all_rows(listing)]
+    rows = [[" ".join(displayed(text).split()) for text in row] for row in _all_rows(listing)]
     lines = [list(listing.columns), *rows]
     widths = [max(map(_cells, column)) for column in zip(*lines, strict=True)]
     text = [listing.title, *(_plain_line(listing, line, widths) for line in lines)]
@@ -232,7 +232,7 @@ def _print_table(listing: Listing) -> None:
     from rich.table import Table
 
     table = Table(
-        title=visible(listing.title),
+        title=displayed(listing.title),
         title_justify="left",
         title_style="bold",
         box=box.SIMPLE_HEAD,
@@ -248,14 +248,14 @@ def _print_table(listing: Listing) -> None:
         return
     for at, name in enumerate(listing.columns):
         table.add_column(
-            visible(name),
-            visible(listing.totals[at]) if listing.totals else "",
+            displayed(name),
+            displayed(listing.totals[at]) if listing.totals else "",
             justify="right" if name in listing.numbers else "left",
             overflow="fold",
             no_wrap=name != wraps,
         )
     for row in listing.rows:
-        table.add_row(*(visible(text, keeps_lines=True) for text in row))
+        table.add_row(*(displayed(text, keeps_lines=True) for text in row))
     console.print(table)
 
 
@@ -287,7 +287,7 @@ def records(listing: Listing) -> str:
     width = max(map(_cells, listing.columns))
     blocks = [
         "".join(
-            f"{name}{' ' * (width - _cells(name))}  {' '.join(visible(text).split())}\n"
+            f"{name}{' ' * (width - _cells(name))}  {' '.join(displayed(text).split())}\n"
             for name, text in zip(listing.columns, row, strict=True)
         )
         for row in _all_rows(listing)

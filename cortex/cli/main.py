@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from cortex.cli.command_index import SECTIONS
-from cortex.hooks.prose.characters import escaped, visible
+from cortex.hooks.prose.characters import displayed, escaped
 from cortex.transforms.errors import CortexError, TablesDamaged, UsageError
 from cortex.transforms.version import __version__
 
@@ -80,7 +80,7 @@ class CommandLine(click.Group):
             usage = UsageError(words_of[:1].lower() + words_of[1:], f"See: {_help_of(error)}")
             if "--json" in words:
                 _print_error(usage)
-            click.echo(visible(f"cortex: {usage} [{usage.code}]", keeps_lines=True), err=True)
+            click.echo(displayed(f"cortex: {usage} [{usage.code}]", keeps_lines=True), err=True)
             sys.exit(error.exit_code)
         except click.Abort:
             click.echo("Stopped. What was finished is kept; the same command continues from there.", err=True)
@@ -88,7 +88,7 @@ class CommandLine(click.Group):
         except CortexError as error:
             if "--json" in words:
                 _print_error(error)
-            click.echo(visible(f"cortex: {error} [{error.code}]", keeps_lines=True), err=True)
+            click.echo(displayed(f"cortex: {error} [{error.code}]", keeps_lines=True), err=True)
             sys.exit(error.exit_code)
         except BrokenPipeError:
             # The reader (head, less) has seen enough.

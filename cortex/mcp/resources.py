@@ -13,6 +13,7 @@ from cortex.flows.operations.ask import listing, memory_details
 from cortex.flows.operations.care import report as report_operation
 from cortex.flows.operations.care.report import MonthReport
 from cortex.flows.operations.lookup import projects_of
+from cortex.hooks.prose.characters import escaped
 from cortex.mcp.listings import JSON, MARKDOWN
 from cortex.mcp.protocol.call import NOTICE, ToolCall, quoted
 from cortex.mcp.tools.read_tools import whole_entry
@@ -144,7 +145,7 @@ def _plain_value(value: Any) -> Any:
 
 
 def _as_json(data: Mapping[str, Any]) -> Contents:
-    return Contents(JSON, json.dumps(data, ensure_ascii=False, indent=1))
+    return Contents(JSON, escaped(json.dumps(data, ensure_ascii=False, indent=1)))
 
 
 _READERS: Mapping[str, Callable[[Context, str], Contents]] = {

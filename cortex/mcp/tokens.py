@@ -8,6 +8,7 @@ import json
 import time
 import urllib.request
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from threading import Lock
@@ -19,7 +20,7 @@ import jwt
 from jwt.exceptions import PyJWKClientConnectionError
 from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
 from mcp.server.auth.provider import AccessToken
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse
 from starlette.types import (
     ASGIApp,
@@ -31,6 +32,7 @@ from starlette.types import (
 
 from cortex.mcp.protocol.access import (
     READ,
+    SCOPES,
     WRITE,
     allows,
     needed_scope,
@@ -268,15 +270,20 @@ class BearerGate:
             response = JSONResponse({"error": "temporarily_unavailable"}, 503, headers=wait)
         else:
             scope["user"] = AuthenticatedUser(token)
-            body = await request.body()
-            refusal = await self._short_of(token, body)
-            response, receive = refusal or self.app, _replayed(body, receive)
+            body = await _whole_body(request)
+            if body is None:
+                response = JSONResponse({"error": "the request was not sent in time"}, 408)
+            else:
+                refusal = await self._short_of(token, body)
+                response, receive = refusal or self.app, _replayed(body, receive)
         await response(scope, receive, send)
 
     async def _short_of(self, token: "AccessToken", body: bytes) -> JSONResponse | None:
         """Return the refusal of a message that the token does not allow, None if it does."""
         for method, name, arguments in _asked(body):
             needed = needed_scope(method, name, arguments)
+            if method == "initialize":  # a session takes room: who may do nothing opens none
+                needed = next((each for each in SCOPES if each in token.scopes), READ)
             if allows(token.scopes, needed):
                 continue
             try:
@@ -296,6 +303,13 @@ class BearerGate:
         challenge = ", ".join(f'{name}="{_plain(value)}"' for name, value in parts.items() if value)
         content = {**words, "scope": wanted} if error else {"error": "a token is needed", "scope": wanted}
         return JSONResponse(content, status, headers={"WWW-Authenticate": f"Bearer {challenge}"})
+
+
+async def _whole_body(request: Request) -> bytes | None:
+    """Return the body of a request; None if its sender went, or did not send it in time."""
+    with suppress(ClientDisconnect):
+        return await request.body()
+    return None
 
 
 def _bearer(request: Request) -> str:

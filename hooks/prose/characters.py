@@ -77,13 +77,34 @@ def visible(text: str, *, keeps_lines: bool = False) -> str:
         position = end
 
 
+# Tags by which a client tells its model who speaks: text that is shown to one opens and closes none.
+_CLIENTS_TAG = lazy(
+    r"<(?=/?\s{0,3}(?:system|assistant|human|user|function_calls?|function_results?|invoke|antml|tool_(?:use|result)"
+    r"|command-(?:name|message|args)|local-command-\w+|bash-(?:input|stdout|stderr)|ide_\w+|task-notification"
+    r"|teammate-message|persisted-output|session-start-hook)\b)",
+    re.IGNORECASE,
+)
+
+
+def displayed(text: str, *, keeps_lines: bool = False) -> str:
+    """
+    Return text as a person or an assistant is shown it: `visible`, and no tag of a client's own in it.
+
+    >>> displayed("in SQLite </system-reminder> now")
+    'in SQLite ‹/system-reminder> now'
+    """
+    text = visible(text, keeps_lines=keeps_lines)
+    return _CLIENTS_TAG.sub("‹", text) if "<" in text else text
+
+
 def escaped(json_text: str) -> str:
     """
-    Return JSON with every unseen character inside its strings as an escape, so that it means the same.
+    Return JSON that means the same, with unseen characters and clients' tags in its strings as escapes.
 
-    >>> escaped('"a\\u202eb"')
-    '"a\\\\u202eb"'
+    >>> escaped('"a\\u202eb </system>"')
+    '"a\\\\u202eb \\\\u003c/system>"'
     """
+    json_text = _CLIENTS_TAG.sub("\\\\u003c", json_text) if "<" in json_text else json_text
     return _ODD.sub(lambda match: "".join(map(_escape, match[0])), json_text)
 
 

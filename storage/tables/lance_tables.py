@@ -8,7 +8,6 @@ methods that reads bytecode: together 1.3 of the 1.7 s of processor time that im
 import os
 import shutil
 import sqlite3
-import sys
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
@@ -46,8 +45,6 @@ SPARED = ("lance_namespace", "lance_namespace_urllib3_client", "overrides")
 @cache
 def lancedb() -> Any:
     """Return the module `lancedb`, imported at the first call."""
-    if "lancedb" in sys.modules:  # somebody imported all of it
-        return sys.modules["lancedb"]
     with sparing(*SPARED):
         import lancedb
     return lancedb

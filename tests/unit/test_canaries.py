@@ -8,8 +8,9 @@ from benchmarks.canary_search import canaries_in
 from benchmarks.missed_secrets import missed
 from cortex.transforms.redaction.redact import default_redactor, redact
 
-# Rules of detect-secrets for 24 lower-case letters after a name of Cloudant's: that is taken for a word.
-NOT_FOLLOWED = 2
+# Rules of detect-secrets for 24 lower-case letters after a name of Cloudant's: that is taken for a word. And
+# a token in base64, which no canary can be read in: test_redact.py has one.
+NOT_FOLLOWED = 3
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
@@ -28,11 +29,16 @@ def test_every_rule_has_a_canary():
     assert len(unmet) == NOT_FOLLOWED, [rule.pattern.pattern for rule in unmet]
 
 
-# A key of Django's, with brackets inside and no quotes around it, ends to some rules at the first of them.
-KNOWN_MISSES = {"SECRET_KEY": ["properties", "INI", "address"]}
+# A key of Django's, with brackets inside and no quotes around it, ends to some rules at the first of them. An
+# id of a key and a signature of one message look like any hash, and open nothing.
+KNOWN_MISSES = {
+    "SECRET_KEY": ["properties", "INI", "address"],
+    "BigQuery key": ["in its place"],
+    "HMAC header": ["in its place"],
+}
 
 
 def test_every_documented_shape_is_found_in_every_carrier_but_for_those_named():
     found, shapes, count = missed()
     assert found == KNOWN_MISSES
-    assert shapes >= 210 and count > 1_500
+    assert shapes >= 330 and count > 1_600

@@ -59,10 +59,12 @@ COLUMNS = {name for table in ALL_TABLES for name in table.arrow.names}
 # `standing_in` is about the kind `standing` of kinds.csv: what holds for good.
 # `standing_parts` is as well.
 # `STANDING_TYPES` is as well.
+# `connection_made` is what asyncio calls.
 # `one_of` is a column's closed set; `made_at` and `made_by` are keys in the files of backups and manifests.
 PHRASES = {
     "on_one_line",
     "NotFound",
+    "connection_made",
     "one_of",
     "made_at",
     "made_by",

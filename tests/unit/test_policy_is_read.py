@@ -42,6 +42,7 @@ BELONGS_TO = {
     "transforms/writer/pairs.py": ("judge",),
     "transforms/writer/project.py": ("judge",),
     "transforms/writer/validity.py": ("decay",),
+    "transforms/writer/answer.py": ("extract", "write"),
     "transforms/writer/written.py": ("extract", "write"),
     "transforms/words/": ("extract", "link", "consolidate", "remember", "stats"),
     "flows/run/run.py": ("extract", "render"),

@@ -223,7 +223,7 @@ def outcome_forms(row: Row, policy: Policy, *, with_goal: bool = False) -> tuple
     What was asked for is left out, unless it is wanted `with_goal`: a model's record says how it ended,
     one by rules only which files changed, which commits were made and which checks passed.
     """
-    text, tail = on_one_line(row["text"]), provenance(row)
+    text, tail = on_one_line(row["text"]), provenance(row, policy)
     parts = outcome_parts(text) or {"outcome": text.rstrip(" .")}
     reached = _statements(parts.get("outcome", ""), policy)
     # Of a record whose valid time has an end everything that was open is settled.

@@ -425,7 +425,7 @@ def render_archive(
     them by. The same memories give the same bytes.
     """
     rows = archived_decisions(memories, sessions, policy).to_pylist()
-    items = [item for item in map(_item, rows) if not kinds_of_secret(item)]
+    items = [item for item in (_item(row, policy) for row in rows) if not kinds_of_secret(item)]
     if not items:
         return ""
     title = f"# Older decisions: {on_one_line(redact(project_name)[0])}"
@@ -436,10 +436,10 @@ def render_archive(
     return "\n".join([title, "", about, "", *items, ""])
 
 
-def _item(row: Row) -> str:
+def _item(row: Row, policy: Policy) -> str:
     parts = [on_one_line(row["text"])]
     for label, more in (("Why", row["reason"]), ("Rejected", row["rejected"])):
         line = on_one_line(more or "")
         if line and line.rstrip(".…").casefold() not in parts[0].casefold():
             parts.append(f"{label}: {line}")
-    return f"- {' '.join(parts)} {full_provenance(row)}"
+    return f"- {' '.join(parts)} {full_provenance(row, policy)}"

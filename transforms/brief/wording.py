@@ -7,12 +7,14 @@ from functools import cache
 import pyarrow as pa
 
 from cortex.hooks.echo import PROVENANCE
+from cortex.hooks.evidence.statements import outcome_parts
 from cortex.hooks.prose.plain import MONTHS, closed, on_one_line
 from cortex.transforms.extract.ground.candidate import PERSONS_LAYERS
 from cortex.transforms.memory.quality import brief_wording
 from cortex.transforms.policy import Policy
 from cortex.transforms.schemas import Row
-from cortex.transforms.words.ages import authors_of, endorsement_of
+from cortex.transforms.words.ages import COLLEAGUE, authors_of, endorsement_of
+from cortex.transforms.words.orders import is_order
 from cortex.transforms.words.sentences import LINE, first_sentences, sentences, share_of_fewer, words_in
 
 # "Yes." and "Use uv." say too little without the answer they got.
@@ -62,7 +64,7 @@ def fact_forms(row: Row, policy: Policy, *, fact_chars: int | None = None) -> tu
     lost.
     """
     chars = fact_chars or int(policy.threshold("brief_fact_chars"))
-    text, tail = _OCCASION.sub(_brief_occasion, on_one_line(row["text"])), provenance(row)
+    text, tail = _OCCASION.sub(_brief_occasion, on_one_line(row["text"])), provenance(row, policy)
     chosen = choice(text, chars)
     if chosen:
         return (f"- {chosen} {tail}",)
@@ -90,7 +92,7 @@ def explicit_forms(row: Row, policy: Policy) -> tuple[str, ...]:
     Cut between statements, to `brief_explicit_chars` at most; a longer first statement is told whole where
     it fits, and cut between words only if nothing else does.
     """
-    text, tail = on_one_line(row["text"]), provenance(row)
+    text, tail = on_one_line(row["text"]), provenance(row, policy)
     chars = int(policy.threshold("brief_explicit_chars"))
     ends = _statement_ends(text)
     short = [end for end in ends if end <= chars] or ends[:1]
@@ -259,7 +261,7 @@ def plan_forms(row: Row, policy: Policy) -> tuple[str, ...]:
     fact_chars = int(policy.threshold("brief_fact_chars"))
     parts = dict(_plan_parts(on_one_line(row["text"])))
     title = first_sentences(parts.get("Plan", "").rstrip(". "), count=1, chars=fact_chars)
-    head = f"- {title} {provenance(row)}"
+    head = f"- {title} {provenance(row, policy)}"
     lines = [
         _steps(label, parts[label], fact_chars // 2)
         for label in ("Done", "Now", "Next")
@@ -269,18 +271,18 @@ def plan_forms(row: Row, policy: Policy) -> tuple[str, ...]:
     return ("\n".join([head, *lines]), "\n".join([head, *at_hand]))
 
 
-def provenance(row: Row) -> str:
+def provenance(row: Row, policy: Policy) -> str:
     """
     Return who said a memory and when: `(user, 14 Sep 26)`; the rest is in `cortex brief --explain`.
 
     "user" if the user said it; "reviewed" of what the team's repository holds and "shared" of what colleagues
-    pushed, behind the author if that is not the user; "all projects" if it holds everywhere; the day it
-    was last said.
+    pushed, behind the author if that is not the user; "assistant" of an order that nobody else gave; "all
+    projects" if it holds everywhere; the day it was last said.
     """
-    return f"({', '.join(_who_and_when(row))})"
+    return f"({', '.join(_who_and_when(row, policy))})"
 
 
-def full_provenance(row: Row) -> str:
+def full_provenance(row: Row, policy: Policy) -> str:
     """
     Return where a memory comes from: `(user, 14 Sep 26, 3f2a +2, .92)`.
 
@@ -290,7 +292,7 @@ def full_provenance(row: Row) -> str:
     _, session_id = _last_seen(row)
     more = f" +{row['session_count'] - 1}" if row["session_count"] > 1 else ""
     session = [on_one_line(session_id)[:SESSION_DIGITS] + more] if session_id else []
-    return f"({', '.join([*_who_and_when(row), *session, fraction(row['confidence'])])})"
+    return f"({', '.join([*_who_and_when(row, policy), *session, fraction(row['confidence'])])})"
 
 
 def without_provenance(form: str) -> str:
@@ -303,17 +305,27 @@ def without_provenance(form: str) -> str:
     return PROVENANCE.sub("", form.partition("\n")[0]).removeprefix("- ")
 
 
-def _who_and_when(row: Row) -> list[str]:
+def _who_and_when(row: Row, policy: Policy) -> list[str]:
     who = ["user"] if is_persons(row) else []
     if endorsement := endorsement_of(row):
         who += [endorsement] if who else [_colleagues(authors_of(row)), endorsement]
+    elif not who and _gives_orders(row, policy):
+        who = [row["trust"]]
     who += ["all projects"] if row["category"] == "global" else []
     # A person may have edited or confirmed it since a session said it last.
     return [*who, day(max(_last_seen(row)[0], row["updated_at"]))]
 
 
+def _gives_orders(row: Row, policy: Policy) -> bool:
+    text = on_one_line(row["text"])
+    parts = outcome_parts(text) if row["memory_type"] == "outcome" else {"statement": text}
+    steps = (step for name, part in parts.items() if name != "goal" for step in part.split("; "))
+    return any(is_order(step, policy) for step in steps)
+
+
 def _colleagues(authors: list[str]) -> str:
-    return authors[0] if len(authors) == 1 else f"{authors[0]} +{len(authors) - 1}"
+    more = f" +{len(authors) - 1}" if len(authors) > 1 else ""
+    return f"{COLLEAGUE} {authors[0]}{more}".strip()
 
 
 def _last_seen(row: Row) -> tuple[datetime, str]:

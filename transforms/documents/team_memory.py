@@ -12,7 +12,6 @@ import json
 import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from functools import cache
 
 from cortex.hooks.evidence.text import normalised
 from cortex.hooks.prose.characters import visible
@@ -20,6 +19,7 @@ from cortex.transforms.identity import content_id
 from cortex.transforms.policy import Policy
 from cortex.transforms.redaction.redact import kinds_of_secret
 from cortex.transforms.vocabulary import MEMORY_TYPES
+from cortex.transforms.words.orders import FROM_FILES, objection_to, plain_letters
 
 # -- One memory as a file of a repository: Markdown with front matter, read in a pull request, of stable
 # bytes.
@@ -38,6 +38,17 @@ _LABELS = {"Why: ": "reason", "Rejected: ": "rejected"}
 _KEY = re.compile(r"[a-z][a-z_]{0,30}")
 _AUTHOR_SIGNS = re.compile(r"[^\w .'’-]+")
 _REDACTED = "[REDACTED:"
+# What a brief says in brackets, and whom an assistant answers to: nobody may be called so.
+_RESERVED = frozenset(
+    (
+        *("user", "users", "assistant", "external", "tool", "tools", "colleague", "colleagues", "person"),
+        *("human", "developer", "system", "admin", "root", "owner", "you", "me", "cortex", "claude", "model"),
+        *("allprojects", "global", "everywhere", "reviewed", "shared", "withdrawn", "team", "theuser"),
+        *("anthropic", "administrator", "operator", "thisuser", "yourself", "myself", "theperson"),
+    )
+)
+# Figures and strokes that pass for letters in a name.
+_READ_AS = str.maketrans("013457|!", "oieastli")
 
 
 @dataclass(frozen=True)
@@ -101,9 +112,8 @@ def check_shareable(text: str, policy: Policy) -> None:
     """Raise Unusable where a text holds what no shared memory may: secrets, hidden characters, orders."""
     if visible(text, keeps_lines=True) != text:
         raise Unusable("it holds characters that cannot be seen")
-    for pattern, reason in _refusals(tuple(_rows(policy))):
-        if pattern.search(text):
-            raise Unusable(reason)
+    if reason := objection_to(text, policy, FROM_FILES):
+        raise Unusable(reason)
     if _REDACTED in text:
         raise Unusable("a secret was taken out of it")
     if kinds := kinds_of_secret(text):
@@ -114,19 +124,17 @@ def author_name(name: str) -> str:
     """
     Return a name as it may stand in a brief's brackets; empty if nothing is left.
 
-    >>> author_name("Ana (admin), <a@example.org>")
-    'Ana admin a example.org'
+    Empty too for a name that a brief has for the person, the assistant or where a fact holds, however it is
+    spelt: in look-alike letters, with signs between.
+
+    >>> author_name("Ana (admin), <a@example.org>"), author_name("U s\u0435r"), author_name("Us\u00e9r1")
+    ('Ana admin a example.org', '', 'Us\u00e9r1')
     """
-    return " ".join(_AUTHOR_SIGNS.sub(" ", visible(name)).split())[:LONGEST_NAME_CHARS].strip()
-
-
-def _rows(policy: Policy) -> Iterable[tuple[str, str]]:
-    return ((str(row["pattern"]), str(row["reason"])) for row in policy.rows["team_refusals"].values())
-
-
-@cache
-def _refusals(rows: tuple[tuple[str, str], ...]) -> tuple[tuple[re.Pattern[str], str], ...]:
-    return tuple((re.compile(pattern, re.IGNORECASE | re.MULTILINE), reason) for pattern, reason in rows)
+    name = " ".join(_AUTHOR_SIGNS.sub(" ", visible(name)).split())[:LONGEST_NAME_CHARS].strip()
+    read = plain_letters(name).casefold()
+    spellings = {read, read.translate(_READ_AS), read.replace("rn", "m"), read.replace("vv", "w")}
+    bare = {re.sub(r"[\W_]+", "", spelling) for spelling in spellings}
+    return "" if _RESERVED & {*bare, *(each.rstrip("0123456789") for each in bare)} else name
 
 
 def _parts(text: str) -> tuple[dict[str, object], str]:
@@ -171,6 +179,8 @@ def _memory(fields: dict[str, object], body: str) -> TeamMemory:
     if max(map(len, texts.values())) > LONGEST_PARAGRAPH_CHARS:
         raise Unusable(f"a paragraph has more than {LONGEST_PARAGRAPH_CHARS} characters")
     author = author_name(_string(fields, "author"))
+    if not author:
+        raise Unusable("its author has no name, or one that a brief has for the person or the assistant")
     evidence = _string(fields, "evidence")[:100] if "evidence" in fields else ""
     return TeamMemory(
         memory_type=_string(fields, "type"), author=author, files=_files(fields), evidence=evidence, **texts

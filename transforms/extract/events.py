@@ -28,6 +28,7 @@ from cortex.transforms.extract.typed import category_of, typed_candidates, witho
 from cortex.transforms.identity import event_id
 from cortex.transforms.policy import Policy
 from cortex.transforms.schemas import EVENTS, TURNS, Table
+from cortex.transforms.words.orders import objection_to
 from cortex.transforms.words.sentences import share_of_all, words_in
 
 if TYPE_CHECKING:
@@ -314,7 +315,8 @@ def threads_by_session(turns: pa.Table) -> Iterator[list[list[Turn]]]:
 
 def _event_row(candidate: Candidate, policy: Policy) -> dict[str, object]:
     turn = candidate.turn
-    sure = candidate.confidence
+    refusal = _refusal(candidate, policy)
+    sure = policy.confidence("refused") if refusal else candidate.confidence
     return {
         "event_id": event_id(candidate.event_type, candidate.layer, str(turn["turn_id"]), candidate.text),
         "project_id": turn["project_id"],
@@ -323,7 +325,7 @@ def _event_row(candidate: Candidate, policy: Policy) -> dict[str, object]:
         "memory_type": candidate.memory_type,
         "category": category_of(candidate, policy),
         "text": candidate.text,
-        "reason": candidate.reason,
+        "reason": f"refused: {refusal}" if refusal else candidate.reason,
         "rejected": candidate.rejected,
         "subject": candidate.subject,
         "step_status": candidate.step_status,
@@ -340,6 +342,14 @@ def _event_row(candidate: Candidate, policy: Policy) -> dict[str, object]:
         "git_commit": candidate.git_commit,
         "extractor_version": EXTRACTOR_VERSION,
     }
+
+
+def _refusal(candidate: Candidate, policy: Policy) -> str:
+    """Return why a memory in somebody else's words than the person's is not shown; empty if it may be."""
+    if candidate.memory_type is None or candidate.trust == "user":
+        return ""
+    words = "\n".join((candidate.text, candidate.reason or "", candidate.rejected or ""))
+    return objection_to(words, policy)
 
 
 def _spoken_at(candidate: Candidate) -> datetime | None:

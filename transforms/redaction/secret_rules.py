@@ -35,8 +35,10 @@ KEY_NAMES = (
     "passphrase",
     "passcode",
     "(?:db|database|smtp|mail|redis|mysql|pg|ssh|sudo|become|admin|root|user|key|store)[-_.]?pass",
-    "(?:api|access|account|app|auth|encryption|license|master|preshared|private|secret|service|shared|"
-    "signing)[-_.]?key(?:[-_.]?base)?",
+    "(?:access|account|admin|app|auth|consumer|deploy|encryption|ingest|integration|license|master|preshared|"
+    "private|secret|service|shared|signing|subscription|write)[-_.]?key(?:[-_.]?base)?",
+    "api[-_. ]?key",
+    "(?:airtable|algolia|datadog|mailgun|openai|pagerduty|sendgrid|stripe|twilio)[a-z_.-]{0,12}key",
     "auth[-_.]?token",
     "token",
     "credentials?",
@@ -47,7 +49,7 @@ KEY_NAMES = (
 HARMLESS_KEY_END = (
     r"(?i)(?:ids?|counts?|counter|types?|names?|ur[il]s?|path|files?|dir|env|var|variable|hash|length|size|"
     r"limit|max|min|budget|expir\w*|at|fields?|labels?|prefix|suffix|regex|patterns?|used|usage|helper|policy|hint|version|tokens|"
-    r"izer|index|format|error|message|placeholder|description|title|status|scope|ref|page|input|required|rules?)$"
+    r"izer|index|format|error|message|placeholder|description|title|status|algorithm|algo|scheme|strategy|method|scope|ref|page|input|required|rules?)$"
 )
 
 # Values that stand for a secret and are none. One such word anywhere is enough.
@@ -115,7 +117,7 @@ RULES = (
     ),
     Rule(
         "authorization",
-        rf"(?i)authorization(?:{QUOTE})?\s*[:=,]\s*(?:{QUOTE})?(?:bearer|basic|token|apikey|negotiate)\s+([A-Za-z0-9._~+/=-]{{8,}})",
+        rf"(?i)authorization(?:{QUOTE})?\s*[:=,]\s*(?:{QUOTE})?(?:bearer|basic|token|apikey|bot|key|negotiate|splunk)\s+([A-Za-z0-9._~+/=-]{{8,}})",
         r"(?i)authorization",
         "mixed",
         "HTTP header with its scheme",
@@ -174,6 +176,13 @@ KEYWORD_RULES = (
         "name: value in YAML, INI, queries",
     ),
     Rule(
+        "typed",
+        rf"(?i)([\w.-]*(?:%s)\w*)\s*:\s*&?[\w'][\w'<>\[\]., ]{{0,40}}=\s*[a-z@]?{QUOTE}{_QUOTED}",
+        r"(?i)(?:%s)\w*\s*:\s*&?[\w'][\w'<>\[\]., ]*=",
+        "quoted",
+        "name: type = 'value'",
+    ),
+    Rule(
         "flag",
         rf"(?i)--([\w-]*(?:%s)\w*) +(?:{QUOTE})?([^\s\"'`\\]+)",
         r"(?i)--[\w-]*(?:%s)\w* ",
@@ -187,7 +196,7 @@ PAIR_RULES = (
     Rule(
         "pair",
         rf"""(?i)\b(?:name|key|variable){QUOTE_OR_NONE}\s*[:=]?\s*{QUOTE_OR_NONE}([\w.-]*(?:%s)\w*){QUOTE_OR_NONE}[\s,{{]*"""
-        rf"""(?:-\s*)?{QUOTE_OR_NONE}(?:value|default){QUOTE_OR_NONE}\s*[:=]\s*{QUOTE_OR_NONE}([^\s"'`\\,;<>{{}}]+)""",
+        rf"""(?:-\s*)?{QUOTE_OR_NONE}(?:\w+:)?(?:value|default){QUOTE_OR_NONE}\s*[:=]\s*{QUOTE_OR_NONE}([^\s"'`\\,;<>{{}}]+)""",
         r"(?i)(?:name|key|variable)\W+[\w.-]*(?:%s)",
         "env",
         "name: X, value: secret",
@@ -219,6 +228,13 @@ PAIR_RULES = (
         r"(?:ENV|ARG)\s+[A-Z0-9_]*(?:%s)",
         "env",
         "a Dockerfile's ENV with a blank",
+    ),
+    Rule(
+        "shell",
+        r"\bset(?:x|(?:\s+-\w+)+)\s+([A-Z0-9_]*(?:%s)[A-Z0-9_]*)\s+[\"']?([^\s\"'`\\]+)",
+        r"\bset(?:x|(?:\s+-\w+)+)\s+[A-Z0-9_]*(?:%s)",
+        "env",
+        "fish and Windows: set -x NAME value",
     ),
 )
 
@@ -343,10 +359,42 @@ COMMANDS = (
     _flag(r"openssl", r"-pass(?:in|out)?\s+\\*[\"']?pass:", "OpenSSL"),
     _flag(r"htpasswd", r"-\w*b\w*\s+(?:-\w+\s+)*(?:[^\s-]\S*\s+)?[^\s-]\S*\s+", "web server"),
     _flag(r"net use", r"/user:\S+\s+", "Windows shares"),
+    _flag(r"ngrok", r"authtoken\s+", "ngrok", "token"),
+    _flag(r"gh secret set", r"(?:-b|--body)[ =]+", "GitHub"),
+    _flag(r"dotnet user-secrets", r"set\s+\S+\s+", ".NET"),
+    _flag(r"openssl enc", r"-[kK]\s+", "OpenSSL by a word"),
+    _flag(r"mc", r"(?:alias set|config host add)\s+\S+\s+\S+\s+\S+\s+", "MinIO"),
+    _flag(r"mosquitto_(?:pub|sub|rr)", r"-P\s+", "MQTT"),
+    _flag(r"sqlcmd|bcp", r"-P\s*", "SQL Server"),
+    _flag(r"cqlsh", r"-p\s+", "Cassandra"),
+    _flag(r"ssh-keygen", r"-[NP]\s+", "keys of ssh"),
+    _flag(r"rabbitmqctl", r"(?:add_user|change_password|authenticate_user)\s+\S+\s+", "RabbitMQ"),
+    _flag(r"bundle config", r"\S+\s+[^\s:]+:", "Bundler", "word"),
+    Rule(
+        "token",
+        r"codecov\S*\s[^\n|;&]*?-t[ =]+([0-9a-f-]{20,})",
+        r"codecov\S*\s",
+        "shape",
+        "Codecov",
+    ),
     Rule(
         "password",
-        r"""(?:\b|\\[nrt])echo\s+(?:-n\s+)?\\*["']?([^\s"'|\\]+)\\*["']?\s*\|[^\n|]*(?:--password-stdin|--with-token|sudo\s+-S)""",
-        r"--password-stdin|--with-token|sudo\s+-S",
+        r"""\s--user[ =]\\*["']?[^\s:"'\\/]+:([^\s"'\\]{6,})""",
+        r"\s--user[ =]",
+        "word",
+        "user and password of any program",
+    ),
+    Rule(
+        "password",
+        r"""\bsend\s+(?:--\s+)?\\*"([^"\\\s]{6,})\\+[rn]\\*\"""",
+        r"\bsend\s",
+        "word",
+        "what a script of expect types",
+    ),
+    Rule(
+        "password",
+        r"""(?:\b|\\[nrt])echo\s+(?:-n\s+)?\\*["']?([^\s"'|\\]+)\\*["']?\s*\|[^\n|]*(?:--password-stdin|--with-token|sudo\s+-S|cryptsetup)""",
+        r"--password-stdin|--with-token|sudo\s+-S|cryptsetup",
         "given",
         "a password handed over by a pipe",
     ),
@@ -397,6 +445,51 @@ _FILES = (
         r":(?:\d\d\d\d|\*):[A-Za-z*]|\d\d\d\d\d:[A-Za-z*]",
         "word",
         "pgpass: host, port, database, user, password",
+    ),
+    Rule(
+        "password",
+        r"""(?:^|[\s;"'])[\w-]+(?:\.[\w-]+)+:\d{4,5}:[\w*-]+:[\w*.-]+:([^\s:\\;"']{6,})(?:$|[\s;"'])""",
+        r":\d\d\d\d+:[\w*]",
+        "word",
+        "the same within a line",
+    ),
+    Rule(
+        "password",
+        r"(?:requirepass|masterauth)\s+[\"']?([^\s\"']{6,})",
+        r"requirepass|masterauth",
+        "given",
+        "configuration of Redis",
+    ),
+    Rule("password", r"\bAUTH\s+(?:[\w-]+\s+)?([^\s\"']{12,})", r"\bAUTH\s", "random", "log-in at Redis"),
+    Rule(
+        "secret",
+        r"(?i)\bcommunity[\"']?\s*[:=]\s*[\"']?([A-Za-z0-9]{12,})",
+        r"(?i)\bcommunity\W",
+        "random",
+        "SNMP",
+    ),
+    Rule(
+        "api-key",
+        rf"\bkey\s*=\s*(?:{QUOTE})?([A-Za-z0-9+/_=-]{{16,}})(?:{QUOTE}|\s|$)",
+        r"\bkey\s*=",
+        "random",
+        "a key that is called so and no more",
+    ),
+    Rule("api-key", r"[?&]key=([A-Za-z0-9_-]{24,})", r"[?&]key=", "random", "a key in an address"),
+    Rule(
+        "api-key",
+        rf"Client\(\s*{QUOTE}([A-Za-z0-9_-]{{32,}})",
+        rf"Client\(\s*{QUOTE}",
+        "random",
+        "the first thing that a client is made with",
+    ),
+    Rule("password", rf"(?i)\bpw{_TO}{QUOTE}{_QUOTED}", rf"(?i)\bpw{_TO}", "word", "pw"),
+    Rule(
+        "password",
+        r"(?i)\bSET\s+PASSWORD\b[^;\n]*?=\s*(?:PASSWORD\()?[\"']([^\"'\s]{3,})",
+        r"(?i)SET\s+PASSWORD",
+        "given",
+        "a SQL user's new one",
     ),
     Rule(
         "token",
@@ -508,7 +601,7 @@ HEADERS = (
     Rule("authorization", r"\bresponse=\\*\"([0-9a-f]{32})", r"response=", "shape", "digest authentication"),
     Rule(
         "url-signature",
-        r"(?i)[?&](?:X-Amz-(?:Signature|Security-Token)|X-Goog-Signature|Signature)=([A-Za-z0-9%_~.+/-]{20,})",
+        r"(?i)[?&](?:X-Amz-(?:Signature|Security-Token)|X-Goog-Signature|Signature)=([A-Za-z0-9%_~.+/-]{16,})",
         r"(?i)(?:Signature|Security-Token)=",
         "mixed",
         "signed addresses of Amazon and Google",
@@ -543,6 +636,13 @@ _WORDS = (
         rf"(?i)(?:{_PASSWORD})",
         "told",
         "said in a sentence: the password is ...",
+    ),
+    Rule(
+        "password",
+        rf"""(?i)(?:{_PASSWORD})\s+(?:ist|lautet|est|es|è|är|er|jest|je)\s+([A-Za-z0-9!#%+*@-]{{8,}})""",
+        rf"(?i)(?:{_PASSWORD})",
+        "random",
+        "the same in another language, where no English prose can be meant",
     ),
 )
 

@@ -1,6 +1,8 @@
 """Secrets that are known wherever they stand: blocks of keys, and tokens by how they begin."""
 
 import re
+from base64 import b64encode
+from collections.abc import Iterable, Iterator
 
 from cortex.transforms.redaction.secret_rules import BOUND, GITLAB, Rule
 
@@ -25,7 +27,7 @@ PREFIXES = (
     "cog_ csk- fw_ jina_ llx- lsv2_pt_ lsv2_sk_ nvapi- pcsk_ sk-api- sk-lf- sk_car_ tgp_v1_ tvly- wandb_v1_ "
     # Money, post, people, things
     "$aact_ CFPAT- FLWSECK- FLWSECK_TEST- SSWS api_live. api_live_ca. api_live_us. duffel_live_ "
-    "duffel_test_ figd_ figdr_ fio-u- lip_ mercury_production_ mlsn. nyk_ ops_eyJ p8e- pdl_live_apikey_ "
+    "duffel_test_ figd_ figdr_ fio-u- lip_ mercury_production_ mlsn. nyk_ ops_ey p8e- pdl_live_apikey_ "
     "pdl_sdbx_apikey_ persona_production_ pina_ prf_ ramp_sec_ samsara_api_ shippo_live_ shippo_test_ "
     "sm_aat_ sm_pat_ sm_sat_ sq0atp- tfp_ tss_ waka_ xkeysib- xnd_production_ xoxc- xoxd- xoxe- xoxe.xox"
 )
@@ -41,6 +43,26 @@ _GAP = r"""(?:\\[nrt]|[\s"'`+>|,#*]|\d+(?:→|\t))*"""
 _PEM_NAME = r"[A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?"
 _PREFIXES = "|".join(map(re.escape, PREFIXES.split()))
 _SHORT_PREFIXES = "|".join(map(re.escape, SHORT_PREFIXES.split()))
+
+
+def _encoded(beginnings: Iterable[str]) -> Iterator[str]:
+    """Yield what base64 makes of each beginning, wherever in three bytes it begins, and of nothing else."""
+    for beginning in beginnings:
+        for before in range(3):
+            coded = b64encode(b"\0" * before + beginning.encode()).decode().rstrip("=")
+            first = (0, 2, 3)[before]
+            yield re.escape(coded[first : (before + len(beginning)) * 4 // 3])
+
+
+# Six signs of base64 and more: fewer stand in an image by chance.
+_ENCODED = "|".join(
+    _encoded(
+        (
+            *(f"{before}gh{kind}_" for before in (": ", "=", '"') for kind in "pos"),
+            *("github_pat_", "glpat-", "sk-ant-", "sk-proj-", "xoxb-", "PRIVATE KEY"),
+        )
+    )
+)
 
 TOKEN_RULES = (
     # Blocks
@@ -149,8 +171,8 @@ TOKEN_RULES = (
     ),
     Rule(
         "linear-key",
-        rf"{BOUND}(lin_(?:api|oauth)_[A-Za-z0-9]{{32,}})",
-        r"lin_(?:api|oauth)_",
+        rf"{BOUND}(lin_(?:api|oauth|wh)_[A-Za-z0-9]{{32,}})",
+        r"lin_(?:api|oauth|wh)_",
         "mixed",
         "Linear",
     ),
@@ -251,11 +273,11 @@ TOKEN_RULES = (
     ),
     Rule(
         "service-token",
-        rf"{BOUND}((?:pat-(?:na|eu|ap)\d-|access-(?:sandbox|development|production)-|amzn\.mws\.|sk-lf-)"
+        rf"{BOUND}((?:pat-(?:na|eu|ap)\d-|sdk-|access-(?:sandbox|development|production)-|amzn\.mws\.|sk-lf-)"
         r"[0-9a-f]{8,}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})",
-        r"pat-(?:na|eu|ap)\d-|access-(?:sandbox|development|production)-|amzn\.mws\.|sk-lf-",
+        r"pat-(?:na|eu|ap)\d-|sdk-[0-9a-f]|access-(?:sandbox|development|production)-|amzn\.mws\.|sk-lf-",
         "shape",
-        "a UUID behind HubSpot's, Plaid's, Amazon's, Langfuse's beginning",
+        "a UUID behind HubSpot's, LaunchDarkly's, Plaid's, Amazon's, Langfuse's beginning",
     ),
     Rule(
         "braintree-token",
@@ -305,6 +327,45 @@ TOKEN_RULES = (
         r"(?:^|\W)s\.[A-Za-z0-9][A-Za-z0-9]",
         "random",
         "Vault before 1.10",
+    ),
+    Rule(
+        "service-token",
+        rf"{BOUND}((?:cf|vercel)_[A-Za-z0-9]{{24,}}|cflt[A-Za-z0-9+/]{{50,}})",
+        r"(?:cf|vercel)_[A-Za-z0-9]|cflt[A-Za-z0-9]",
+        "token",
+        "Cloudflare, Vercel, Confluent",
+    ),
+    Rule(
+        "service-token",
+        rf"{BOUND}(fo1_[A-Za-z0-9_-]{{40,}}|sess-[A-Za-z0-9]{{40,}}|key_[0-9a-f]{{40,}})",
+        r"fo1_|sess-[A-Za-z0-9]|key_[0-9a-f][0-9a-f][0-9a-f][0-9a-f]",
+        "mixed",
+        "Fly, OpenAI in a browser, Cursor",
+    ),
+    Rule("google-token", r"(?:^|\W)(1//0[A-Za-z0-9_-]{40,})", r"1//0", "mixed", "Google refresh token"),
+    Rule("matrix-token", rf"{BOUND}(syt_[A-Za-z0-9=+/]+_\w{{16,}}_\w{{4,}})", r"syt_", "shape", "Matrix"),
+    Rule(
+        "webhook",
+        r"hooks\.slack\.com/(?:triggers|workflows)/[\w/]+/(\w{16,})",
+        r"hooks\.slack",
+        "token",
+        "Slack",
+    ),
+    Rule("webhook", r"loggly\.com/(?:inputs|bulk)/([0-9a-f-]{36})", r"loggly\.com", "shape", "Loggly"),
+    Rule("razorpay-key", r"rzp_(?:live|test)_\w{14}:(\w{16,})", r"rzp_", "token", "Razorpay"),
+    Rule(
+        "github-token",
+        r"(gh[pousr]_[A-Za-z0-9]{4,35}\s*\\?\n\s*[A-Za-z0-9]{8,36})\b",
+        r"gh[pousr]_[A-Za-z0-9]+\s*\\?\n",
+        "random",
+        "GitHub, wrapped over two lines",
+    ),
+    Rule(
+        "encoded-token",
+        rf"([A-Za-z0-9+/]{{0,400}}(?:{_ENCODED})[A-Za-z0-9+/=]{{12,}})",
+        rf"(?:{_ENCODED})",
+        "mixed",
+        "a token that is known by its beginning, in base64",
     ),
     Rule("okta-token", r"SSWS\s+(00[A-Za-z0-9_-]{38,})", r"SSWS\s", "mixed", "Okta"),
     Rule(

@@ -97,11 +97,11 @@ def speaker_of(memory: Row) -> str:
     Return who said a row of MEMORIES, in words: a colleague by name, and whether a team reviewed it.
 
     >>> speaker_of({"trust": "colleague", "evidence": [{"layer": "team:Ana Lopez"}]})
-    'Ana Lopez (reviewed)'
+    'colleague Ana Lopez (reviewed)'
     """
     endorsement = endorsement_of(memory)
     if memory["trust"] == COLLEAGUE and endorsement:
-        return f"{' and '.join(authors_of(memory))[:LONGEST_AUTHORS]} ({endorsement})"
+        return f"{COLLEAGUE} {' and '.join(authors_of(memory))[:LONGEST_AUTHORS]} ({endorsement})"
     return f"{memory['trust']} ({endorsement})" if endorsement else str(memory["trust"])
 
 
@@ -110,11 +110,11 @@ def author_of_layer(layer: str) -> str:
     Return a layer of evidence as people read it: of a colleague's file its author.
 
     >>> author_of_layer("team:Ana Lopez"), author_of_layer("withdrawn:Bo"), author_of_layer("layer2:en")
-    ('Ana Lopez, reviewed', 'Bo, withdrawn', 'layer2:en')
+    ('colleague Ana Lopez, reviewed', 'colleague Bo, withdrawn', 'layer2:en')
     """
     for start, words in _WORDS:
         if layer.startswith(start):
-            return f"{layer.removeprefix(start)}, {words}"
+            return f"{COLLEAGUE} {layer.removeprefix(start)}, {words}"
     return layer
 
 

@@ -3,17 +3,20 @@
 import json
 import math
 import re
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from cortex.hooks.prose.memory_types import MEMORY_TAGS, WRITTEN_TAGS
-from cortex.transforms.extract.ground.candidate import Turn, text_of
+from cortex.transforms.extract.ground.candidate import PERSON, Turn, text_of
+from cortex.transforms.policy import Policy
 from cortex.transforms.redaction.redact import kinds_of_secret, redact
 from cortex.transforms.schemas import TRUSTS
+from cortex.transforms.words.orders import FROM_OTHERS, FROM_PERSON, OTHERS, objection_to
 from cortex.transforms.words.sentences import long_words, share_of_fewer, shortened
-from cortex.transforms.writer.rendering import PERSONS
+from cortex.transforms.writer.rendering import PERSONS, PROSE_KIND
 from cortex.transforms.writer.request import ModelRequest, Prompt
 
 # -- The answer about a session as values: what its JSON says, whatever its shape. Nothing is believed yet.
@@ -51,8 +54,6 @@ class WrittenFact:
     why: str
     instead_of: str
     fact_type: str
-    scope: str
-    scope_confidence: float
     state: str
     support: str
     quote: str
@@ -110,8 +111,6 @@ def _fact(given: Mapping[str, Any]) -> WrittenFact:
         why=_text(given, "why"),
         instead_of=_text(given, "instead_of"),
         fact_type=_text(given, "type"),
-        scope=_text(given, "scope"),
-        scope_confidence=_share(given, "scope_confidence"),
         state=_text(given, "state"),
         support=_text(given, "support"),
         quote=_text(given, "quote"),
@@ -157,8 +156,23 @@ NEAR_TURNS = 3
 LACKING_SHARE = 0.25
 # A number of one digit is counted more often than quoted.
 FEWEST_DIGITS = 2
-# With less of its words in the person's own turns, a statement is the assistant's that the person agreed to.
-PERSONS_SHARE = 0.3
+# What of two inflected words must be the same: "commits" and "committed", "store" and "storing".
+STEM_CHARS, ENDING_CHARS = 4, 3
+# Longer words of a person say themselves what they want.
+SHORT_PROMPT_CHARS = 160
+# Words by which a statement says whose wish it is, and what kind; they bear out nothing of it.
+_FRAME_WORDS = frozenset(
+    (
+        *("person", "persons", "user", "users", "want", "wants", "wanted", "prefer", "prefers", "likes"),
+        *("asked", "asks", "always", "never", "should", "must", "only", "this", "that", "with", "from"),
+        *("into", "when", "then", "than", "them", "they", "have", "does", "instead", "rather", "every"),
+        *("each", "other", "everything", "anything", "whenever", "before", "after", "without", "good"),
+    )
+)
+# What a result says of where something ran and who looked at it, it says in these words.
+_NEVER_PARAPHRASED = frozenset(
+    ("production", "staging", "deployed", "released", "approved", "reviewed", "audited", "certified")
+)
 
 _MARKUP = re.compile(r"[\s*_`\"'“”‘’«»]+")
 _NUMBER = re.compile(r"(?<![\w.])\d[\d.,:]*\d(?![\w])|(?<![\w.])\d(?![\w.])")
@@ -166,6 +180,9 @@ _NUMBER = re.compile(r"(?<![\w.])\d[\d.,:]*\d(?![\w])|(?<![\w.])\d(?![\w.])")
 _NAME = re.compile(
     r"`([^`\n]{1,120})`|((?:[\w@~]*[./_\\:-])+\w+(?:\(\))?|[a-z]+[A-Z]\w*|[A-Z]+[a-z]+[A-Z]\w*)"
 )
+_SENTENCE_END = re.compile(r"[!?？。]|\.(?=\s|$)")
+# What is spelt in one way: with a capital or a figure inside, or as a path.
+_SPELT = re.compile(r"\w*[a-z]\w*[A-Z]\w*|[A-Z]{2}\w*|\w*\d\w*|[\w~.]+(?:/[\w.]+)+")
 # "half-filled", "double/triple", "1-3": English, and the person's own counting.
 _COMPOUND = re.compile(r"(?:[A-Za-z]?[a-z]*|\d)(?:[-/](?:[a-z]+|\d))+")
 _PROPER = re.compile(r"(?<=[a-z,;] )[A-Z][a-z]{2,}\w*")
@@ -246,13 +263,75 @@ class SessionTurns:
         lacking = sum(part not in self._whole for part in parts)
         return lacking <= len(parts) * LACKING_SHARE
 
+    def borne_out(self, statement: str, quote: str, order: Sequence[int]) -> float:
+        """
+        Return the share of a statement's own words that a person said, in the turn at `order[0]`.
 
-def checked_facts(facts: Sequence[WrittenFact], evidence: SessionTurns, most: int) -> list[Checked]:
+        None of it, if they only asked, or if it has a name or number that they did not say: SQLite, 14,
+        src/whales.py. Where that turn answers, what it answers counts too, if it is cited: the assistant's
+        words right before a short prompt, the options of a question, the call that was refused.
+        """
+        turn = self.turns[order[0]]
+        if turn is None or turn["kind"] not in PERSON or _is_asked(quote, turn):
+            return 0.0
+        sources = [text_of(turn), *(self._texts[at] for at in self._answered_by(order[0]) if at in order)]
+        spoken = _bare(" ".join(sources))
+        if any(_bare(name) not in spoken for name in _SPELT.findall(statement)):
+            return 0.0
+        words = long_words(statement) - _FRAME_WORDS
+        own: dict[str, set[str]] = defaultdict(set)
+        for word in set().union(*map(long_words, sources)):
+            own[word[:STEM_CHARS]].add(word)
+        same = [any(_is_inflected(word, other) for other in own[word[:STEM_CHARS]]) for word in words]
+        return sum(same) / len(words) if words else 0.0
+
+    def _answered_by(self, at: int) -> list[int]:
+        """Return the turns that a person's turn answers."""
+        turn = self.turns[at]
+        if turn is None:
+            return []
+        if turn["kind"] in ("choice", "rejection"):
+            calls = range(at)
+            name = turn["tool_use_id"]
+            return [call for call in calls if name and (self.turns[call] or {}).get("tool_use_id") == name]
+        is_answer = turn["kind"] == "prompt" and len(text_of(turn)) <= SHORT_PROMPT_CHARS
+        for before in range(at - 1, -1, -1) if is_answer else ():
+            other = self.turns[before]
+            if other is None or other["kind"] in PERSON:
+                return []
+            if other["kind"] == PROSE_KIND:
+                return [before] if other["trust"] == "assistant" else []
+        return []
+
+    def has_settled(self) -> bool:
+        """Return whether the person chose or approved anything in the session."""
+        return any(turn is not None and turn["kind"] in ("choice", "plan") for turn in self.turns)
+
+    def has_shown(self, text: str, share: float) -> bool:
+        """Return whether what calls printed, and what they were, says a text: `share` of its own words."""
+        words = long_words(text)
+        shown = [
+            words_of
+            for turn, words_of in zip(self.turns, self._texts, strict=True)
+            if turn is not None and turn["kind"] in ("tool_call", "tool_result", "shell")
+        ]
+        is_run = any(turn is not None and turn["kind"] in ("tool_result", "shell") for turn in self.turns)
+        printed = _bare(" ".join(shown))
+        if not is_run or any(word not in printed for word in words & _NEVER_PARAPHRASED):
+            return False
+        stems = (word[: max(STEM_CHARS, len(word) - ENDING_CHARS)] for word in words)
+        return bool(words) and sum(stem in printed for stem in stems) >= share * len(words)
+
+
+def checked_facts(
+    facts: Sequence[WrittenFact], evidence: SessionTurns, most: int, policy: Policy
+) -> list[Checked]:
     """
     Return each fact with what was found out about it, in the given order; at most `most` are not refused.
 
     A fact is refused where its quote does not stand in one of its turns, none of its turns exists, it names
-    what they lack, would show a secret, or says what another fact of the answer says.
+    what they lack, would show a secret, turns an assistant against its person, or says what another fact of
+    the answer says.
     """
     kept: list[set[str]] = []
     results = []
@@ -262,14 +341,14 @@ def checked_facts(facts: Sequence[WrittenFact], evidence: SessionTurns, most: in
         order = [at, *(other for other in cited if other != at)] if at is not None else cited
         turns = tuple(turn for place in order if (turn := evidence.turns[place]) is not None)
         words = long_words(fact.statement)
-        reason = _fault(fact, evidence, cited, at)
+        trust = _trust(fact, evidence, order, policy) if at is not None else TRUSTS[0]
+        reason = _fault(fact, evidence, cited, at) or _order_in(fact, trust, turns, policy)
         if not reason and any(share_of_fewer(words, other) >= REPETITION_WORDS_SHARE for other in kept):
             reason = "says what another fact of the session says"
         if not reason and len(kept) >= most:
             reason = f"comes after {most} others"
         if not reason:
             kept.append(words)
-        trust = _trust(fact, turns, at is not None)
         results.append(Checked(fact, turns, trust, reason))
     return results
 
@@ -290,20 +369,47 @@ def _fault(fact: WrittenFact, evidence: SessionTurns, cited: Sequence[int], quot
     return f"its turns do not say {missing}" if missing else ""
 
 
-def _trust(fact: WrittenFact, turns: Sequence[Turn], is_quoted: bool) -> str:
-    """Return who a fact is to be believed as: the quoted turn's speaker, no more than its words bear out."""
-    if not is_quoted:
-        return TRUSTS[0]
-    trust = str(turns[0]["trust"])
+def _trust(fact: WrittenFact, evidence: SessionTurns, order: Sequence[int], policy: Policy) -> str:
+    """Return whose word a fact is: the quoted speaker's, a person's if their words are its substance."""
+    turns = [turn for at in order if (turn := evidence.turns[at]) is not None]
     if any(turn["trust"] == TRUSTS[0] for turn in turns):
         return TRUSTS[0]
+    trust = str(turns[0]["trust"])
     if trust != "user":
         return trust
-    spoken = " ".join(text_of(turn) for turn in turns if turn["kind"] in PERSONS and turn["trust"] == "user")
-    words = long_words(fact.statement)
-    is_own = turns[0]["kind"] in ("choice", "plan") or not _is_latin(spoken)
-    is_own = is_own or (bool(words) and len(words & long_words(spoken)) >= PERSONS_SHARE * len(words))
-    return "user" if is_own else "assistant"
+    share = policy.threshold("writer_persons_words_share")
+    return "user" if evidence.borne_out(statement_words(fact), fact.quote, order) >= share else "assistant"
+
+
+def statement_words(fact: WrittenFact) -> str:
+    """Return the words of a fact that become the memory's: what limits it included."""
+    return f"{fact.statement} {fact.caveat}"
+
+
+def _order_in(fact: WrittenFact, trust: str, turns: Sequence[Turn], policy: Policy) -> str:
+    """
+    Return why a fact, or what is told with it, turns an assistant against its person; empty if not.
+
+    That they need not be asked, the person may say: in the quoted turn, and nobody for them.
+    """
+    secondary = (fact.caveat, fact.why, fact.instead_of, fact.subject, fact.summary, *fact.tags)
+    is_persons_word = trust == "user" and objection_to(text_of(turns[0]), policy, (OTHERS,))
+    return objection_to(
+        fact.statement, policy, FROM_PERSON if is_persons_word else FROM_OTHERS
+    ) or objection_to("\n".join(filter(None, secondary)), policy)
+
+
+def _is_asked(quote: str, turn: Turn) -> bool:
+    """Return whether the sentence of a prompt that a quote stands in is a question."""
+    text, words = (" ".join(each.split()).casefold() for each in (text_of(turn), quote))
+    end = _SENTENCE_END.search(text, max(0, text.find(words) + len(words) - 1))
+    return turn["kind"] == "prompt" and end is not None and end[0] in "?？"
+
+
+def _is_inflected(word: str, other: str) -> bool:
+    """Return whether two words are the same but for their endings."""
+    stem = max(STEM_CHARS, min(len(word), len(other)) - ENDING_CHARS)
+    return word[:stem] == other[:stem]
 
 
 def _words_of(turn: Turn) -> str:

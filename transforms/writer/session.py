@@ -100,7 +100,11 @@ class Candidates:
     """What was noted of the pieces: facts that pass the checks, and what became of each piece."""
 
     def __init__(
-        self, pieces: Sequence[Sequence[SessionLine]], answers: Sequence[str], most: Sequence[int]
+        self,
+        pieces: Sequence[Sequence[SessionLine]],
+        answers: Sequence[str],
+        most: Sequence[int],
+        policy: Policy,
     ) -> None:
         """
         Take the pieces, the texts of the replies to them, and how many facts of each count at most.
@@ -113,7 +117,9 @@ class Candidates:
             if answer is None:
                 self._parts.append([])
                 continue
-            checked = checked_facts(answer.facts, SessionTurns([line.turn for line in piece]), facts_max)
+            checked = checked_facts(
+                answer.facts, SessionTurns([line.turn for line in piece]), facts_max, policy
+            )
             facts = [
                 (_words_of(each.fact), tuple(str(turn["turn_id"]) for turn in each.turns))
                 for each in checked
@@ -302,7 +308,8 @@ class _Reading:
         texts = answers_to([each.request for each in asked], self.answers)
         if texts is None:
             return asked
-        candidates = Candidates(pieces, texts, [facts_most(len(piece), self.policy) for piece in pieces])
+        most = [facts_most(len(piece), self.policy) for piece in pieces]
+        candidates = Candidates(pieces, texts, most, self.policy)
         room -= estimated_tokens(around) + candidates.tokens
         shown = candidates.with_cited(fitted(lines, room), lines)
         return [self._whole(shown, named, about, candidates.listed(shown))]

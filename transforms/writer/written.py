@@ -26,14 +26,9 @@ from cortex.transforms.extract.prose import SUREST
 from cortex.transforms.identity import content_id, event_id
 from cortex.transforms.policy import Policy
 from cortex.transforms.redaction.redact import redact
-from cortex.transforms.schemas import (
-    EPOCH,
-    EVENTS,
-    GLOBAL_SCOPE,
-    TRUSTS,
-    Row,
-)
-from cortex.transforms.words.sentences import shortened
+from cortex.transforms.schemas import EPOCH, EVENTS, TRUSTS, Row
+from cortex.transforms.words.orders import OUTCOMES, REASONS, objection_to
+from cortex.transforms.words.sentences import STATEMENT, sentences, shortened
 from cortex.transforms.writer.answer import (
     FACT_KINDS,
     Checked,
@@ -55,8 +50,6 @@ _STATEMENT_CHARS, _CAVEAT_CHARS, _WHY_CHARS, _INSTEAD_CHARS = 450, 150, 240, 180
 _GOAL_CHARS, _OUTCOME_CHARS, _PROVED_CHARS, _OPEN_CHARS = 140, 320, 240, 240
 FILES_OF_FACT = 8
 LINES_CITED = 12
-# What holds in every project follows the person everywhere: only a wish of theirs, and a sure one.
-GLOBAL_FROM_CONFIDENCE = 0.8
 # What is left out stays below what is shown by this much at least, so that rounding shows nothing of it.
 HIDDEN_BY = 0.01
 # What is refused, over before the session ended or unsure is stored and never shown.
@@ -237,7 +230,7 @@ def written_rows(reply: SessionReply, turns: Mapping[str, Row], policy: Policy) 
     """Return the EVENTS rows of one reply, refused facts included; `turns` are the session's, by id."""
     read = [turns.get(name) for name in reply.row["turn_ids"]]
     evidence = SessionTurns(read)
-    facts = checked_facts(reply.answer.facts, evidence, facts_most(len(read), policy))
+    facts = checked_facts(reply.answer.facts, evidence, facts_most(len(read), policy), policy)
     rows = [
         _fact_row(checked, position, reply, read, policy) for position, checked in enumerate(facts, start=1)
     ]
@@ -275,10 +268,10 @@ def _fact_row(
     event_type, memory_type = FACT_KINDS.get(fact.fact_type, FACT_KINDS["context"])
     statement = statement_of(fact) or "(no statement)"
     rests_on = checked.turns or tuple(turn for turn in read if turn is not None)[:1]
-    reason = shortened(fact.why, _WHY_CHARS)
+    is_borrowed = checked.trust != "user" and objection_to(fact.why, policy, (REASONS,))
+    reason = "" if is_borrowed else shortened(fact.why, _WHY_CHARS)
     row = _row(reply, event_type, memory_type, statement, rests_on, policy)
     row.update(
-        category=_category(checked),
         reason=(f"refused: {checked.refused}" if checked.refused else reason) or None,
         rejected=shortened(fact.instead_of, _INSTEAD_CHARS) or None,
         files=list(dict.fromkeys(FILE.findall(statement)))[:FILES_OF_FACT],
@@ -296,16 +289,6 @@ def statement_of(fact: WrittenFact) -> str:
     return f"{statement.rstrip(' .')} ({caveat})." if statement and caveat else statement
 
 
-def _category(checked: Checked) -> str:
-    fact = checked.fact
-    is_global = fact.scope == GLOBAL_SCOPE and fact.scope_confidence >= GLOBAL_FROM_CONFIDENCE
-    return (
-        GLOBAL_SCOPE
-        if is_global and fact.fact_type == "preference" and checked.trust == "user"
-        else "project"
-    )
-
-
 def _confidence(checked: Checked, least_shown: float) -> float:
     if checked.refused:
         return REFUSED_CONFIDENCE
@@ -317,7 +300,7 @@ def _confidence(checked: Checked, least_shown: float) -> float:
 def _outcome_rows(reply: SessionReply, evidence: SessionTurns, policy: Policy) -> list[Row]:
     """Return the row of the outcome record; none if nothing was done."""
     read = [turn for turn in evidence.turns if turn is not None]
-    text = outcome_text(reply.answer.outcome, evidence)
+    text = outcome_text(reply.answer.outcome, evidence, policy)
     if not text:
         return []
     last = next((turn for turn in reversed(read) if turn["kind"] not in UNSAID), read[-1])
@@ -341,18 +324,27 @@ def has_worked(outcome: WrittenOutcome, read: Iterable[Turn | None], has_facts: 
     )
 
 
-def outcome_text(outcome: WrittenOutcome, evidence: SessionTurns) -> str:
-    """Return an outcome record as one line, without the parts that name what the session lacks."""
+def outcome_text(outcome: WrittenOutcome, evidence: SessionTurns, policy: Policy) -> str:
+    """
+    Return an outcome record as one line, of what the session bears out.
+
+    Left out are parts that name what it lacks or turn an assistant against its person, sentences that speak
+    for the person where the session has no choice or plan of theirs, and what is proved by no result.
+    """
     everywhere = range(len(evidence.turns))
+    may_speak = evidence.has_settled()
 
     def part(words: str, chars: int) -> str:
+        if not may_speak:
+            spoken = sentences(words, STATEMENT)
+            words = " ".join(each for each in spoken if not objection_to(each, policy, (OUTCOMES,)))
         bare = _PART.sub(r"\1 ", cut_between(words, chars)).rstrip(" .。:;")
-        return "" if evidence.missing(words, everywhere) else bare
+        return "" if evidence.missing(words, everywhere) or objection_to(words, policy) else bare
 
     goal, came_of_it = part(outcome.goal, _GOAL_CHARS), part(outcome.outcome, _OUTCOME_CHARS)
     proved = part(outcome.proved, _PROVED_CHARS)
     still_open = part(outcome.still_open, _OPEN_CHARS)
-    if came_of_it and proved:
+    if came_of_it and proved and evidence.has_shown(proved, policy.threshold("writer_proved_words_share")):
         came_of_it += f"; proved: {proved}"
     if not (came_of_it or (goal and still_open)):
         return ""

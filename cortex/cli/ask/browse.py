@@ -396,11 +396,14 @@ def _today_session_lines(row: Row, listed: Listed, now: datetime) -> Iterator[st
 @command("sql", "Query turns, events, memories, edges and the journal with DuckDB.", place=180)
 @click.argument("query")
 @AS_OF
-def sql(context: Context, query: str, as_of: str | None) -> Answer:
+@click.option(
+    "--timeout", "seconds", type=click.FloatRange(min=0.1), help="Stop the query after so many seconds."
+)
+def sql(context: Context, query: str, as_of: str | None, seconds: float | None) -> Answer:
     """Query turns, events, memories, edges, metrics and the journal with DuckDB (read-only)."""
     from cortex.flows.operations.ask import sql
 
-    result = sql.query_tables(context, query, as_of=as_of)
+    result = sql.query_tables(context, query, as_of=as_of, seconds=seconds)
     count = len(result.rows)
     rows = [[_cell(value) for value in row] for row in result.rows]
     return Answer(

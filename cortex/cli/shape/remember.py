@@ -61,11 +61,17 @@ def remember(
         "outcome": memory.outcome,
         "contradicts": [name for name in memory.contradicts if name not in replaced],
         "replaced": replaced,
+        "redacted": memory.redacted,
     }
     lines = [_sentence(memory), *(f"In place of {name[:12]}." for name in replaced)]
-    hints = _both_kept(memory, replaced)
-    hints += ["A secret in it was replaced by a mark and is not kept."] if memory.redacted else []
-    return Answer(data, lines, hints, memory.applied.warnings)
+    warnings = memory.applied.warnings
+    if memory.redacted:
+        secrets = "A secret was" if memory.redacted == 1 else f"{memory.redacted} secrets were"
+        warnings = [
+            *warnings,
+            f"{secrets} taken out of it: Cortex keeps none. To see it: cortex show {memory.memory_id[:12]}",
+        ]
+    return Answer(data, lines, _both_kept(memory, replaced), warnings)
 
 
 def _takes_place_of(words: str) -> bool:
@@ -127,6 +133,11 @@ def learn(
     """
     from cortex.flows.operations.change import remember as learn
 
+    if by_assistant and is_global:
+        raise UsageError(
+            "what an assistant found out holds in one project.",
+            "A person says what holds everywhere: leave out --by-assistant",
+        )
     learned = learn.learn(
         context,
         " ".join(text),

@@ -160,6 +160,7 @@ def import_(context: Context, file: Path, own: bool, project: str | None) -> Ans
         "forgotten_before": result.forgotten,
         "unknown_project": result.homeless,
         "unusable": result.unusable,
+        "refused": result.refused,
         "applied": result.applied.is_in_effect,
     }
     counts = [
@@ -167,6 +168,8 @@ def import_(context: Context, file: Path, own: bool, project: str | None) -> Ans
         f"{result.known} known already",
         f"{result.unusable} unusable",
     ]
+    if result.refused:
+        counts.append(f"{result.refused} refused, which give an assistant orders against you")
     if result.forgotten:
         counts.append(f"{result.forgotten} forgotten or pruned here before, not brought back")
     hints = _hints(result, file) + result.applied.warnings

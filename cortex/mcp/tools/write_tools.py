@@ -25,6 +25,10 @@ from cortex.mcp.tools.tool import tool
 from cortex.transforms.errors import DecisionContradicted, UsageError
 
 ANYWAY, LEAVE, REPLACE = "anyway", "leave", "replace"
+EVERYWHERE, HERE = "everywhere", "here"
+KEPT_HERE = (
+    "It holds in this project alone: a person says what holds everywhere, with cortex remember --global."
+)
 
 
 @tool(
@@ -59,21 +63,25 @@ ANYWAY, LEAVE, REPLACE = "anyway", "leave", "replace"
     place=50,
 )
 def answer_learn(call: ToolCall) -> ToolReply:
-    """Store a lesson; if it contradicts a decision, only if the person says so."""
-    if not (call.has_project or call.get("everywhere")):
-        raise UsageError("You are in no project here.", "Learn it with everywhere: true.")
+    """Store a lesson; if it contradicts a decision, or for every project, only if the person says so."""
+    wants_all = bool(call.get("everywhere"))
+    is_global = wants_all and _wants_everywhere(call)
+    if not (call.has_project or is_global):
+        next_step = "A person says what holds everywhere: cortex remember --global"
+        raise UsageError("You are in no project here.", next_step)
     try:
-        learned = _learn(call, anyway=False)
+        learned = _learn(call, is_global=is_global, anyway=False)
     except DecisionContradicted as error:
         choice = _choice_on(call, error)
         if choice in (LEAVE, DECLINED, None):
             raise
-        learned = _learn(call, anyway=True)
+        learned = _learn(call, is_global=is_global, anyway=True)
         if choice == REPLACE:
             for name in learned.contradicts:
                 remember.supersede(call.context, name, learned.memory_id)
             learned = replace(learned, contradicts=())
-    queued = _queued(learned.applied)
+    notes = [KEPT_HERE] if wants_all and not is_global else []
+    notes += filter(None, [_queued(learned.applied)])
     data = {
         "notice": NOTICE,
         "id": learned.memory_id,
@@ -83,24 +91,34 @@ def answer_learn(call: ToolCall) -> ToolReply:
         "project": quoted(learned.project, call.excerpt),
         "contradicts": list(learned.contradicts),
         "in_effect": learned.applied.is_in_effect,
-        "note": queued,
+        "note": " ".join(notes),
     }
     lines = [f'Stored ({learned.outcome}) as {learned.memory_id}: "{quoted(learned.text, call.excerpt)}"']
     if learned.contradicts:
         lines.append("It contradicts a decision; both stand until a person settles them: cortex review")
-    return ToolReply(data, "\n".join([*lines, queued] if queued else lines))
+    return ToolReply(data, "\n".join([*lines, *notes]))
 
 
-def _learn(call: ToolCall, *, anyway: bool) -> remember.Learned:
+def _learn(call: ToolCall, *, is_global: bool, anyway: bool) -> remember.Learned:
     return remember.learn(
         call.context,
         call.arguments["text"],
         memory_type=call.get("type", "context"),
-        is_global=call.get("everywhere", False),
+        is_global=is_global,
         files=call.get("evidence", ()),
         anyway=anyway,
         by_assistant=True,
     )
+
+
+def _wants_everywhere(call: ToolCall) -> bool:
+    """Return whether the person wants a lesson in all of their projects; no, where nobody can be asked."""
+    question = ChoiceQuestion(
+        "The assistant wants to remember this in every project of yours: "
+        f'"{quoted(call.arguments["text"], call.excerpt)}"',
+        [Option(HERE, "In this project alone"), Option(EVERYWHERE, "In every project")],
+    )
+    return call.person.choose(question) == EVERYWHERE
 
 
 def _choice_on(call: ToolCall, error: DecisionContradicted) -> str | None:

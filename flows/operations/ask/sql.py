@@ -1,10 +1,16 @@
 """Runs a read-only query on the store's tables; opens the store as it was on an earlier day."""
 
+import os
+import pickle
+import subprocess
+import sys
 import threading
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Any
+from pathlib import Path
+from typing import IO, Any
 
 import duckdb
 import pyarrow as pa
@@ -17,7 +23,8 @@ from cortex.flows.publishing.database import derived_tables
 from cortex.flows.run.run import Run
 from cortex.storage.published.published import ALL_NAMES, FROM_THE_LAKE
 from cortex.storage.published.sandboxed_sql import check_reads, database_of, database_of_store
-from cortex.transforms.errors import QueryTooLong, UsageError
+from cortex.storage.settings.settings import load_settings
+from cortex.transforms.errors import CortexError, QueryTooLong, UsageError
 from cortex.transforms.schemas import (
     CALLS,
     EVENTS,
@@ -68,51 +75,120 @@ class QueryLimits:
     memory_mib: int
 
 
+# Of a value and of a whole result no more is handed over: what is longer is cut, and said to be.
+MOST_VALUE_CHARS, MOST_ITEMS, MOST_RESULT_CHARS = 100_000, 10_000, 8_000_000
+# Beyond its time a query is interrupted; one that is inside of a single value then hears nothing.
+KILL_AFTER_S = 2.0
+
+
 def query_tables(
-    context: Context, query: str, *, as_of: str | None = None, limits: QueryLimits | None = None
+    context: Context,
+    query: str,
+    *,
+    as_of: str | None = None,
+    limits: QueryLimits | None = None,
+    seconds: float | None = None,
 ) -> QueryResult:
     """
     Run a query on the store's tables, as they are or as of a day; without `limits` it may take what it needs.
 
-    Raises UsageError for what DuckDB refuses, QueryTooLong, NotFound if nothing is published.
+    With `limits` it runs in a process of its own, which a value without end takes along. `seconds` limits
+    its time alone. Raises UsageError for what DuckDB refuses, QueryTooLong, NotFound if nothing is published.
     """
+    if limits is not None:
+        check_reads_of(query)
+        return _PROCESS.result_of(context, query, limits)
+    return _answered(context, query, as_of, None, seconds)
+
+
+def check_reads_of(query: str) -> None:
+    """Raise UsageError where `query` does more than read, or is no SQL."""
     try:
         check_reads(query)
-        with _database(context, query, as_of, limits) as database:
-            return _result(database, query, limits)
-    except duckdb.InterruptException as error:
-        seconds = limits.seconds if limits else 0
-        raise QueryTooLong(
-            f"The query was stopped after {seconds:g} seconds.",
-            "Ask for less: fewer rows, one session, no join.",
-        ) from error
-    except duckdb.PermissionException as error:
-        raise UsageError(
-            "A query sees the tables of the store, no other file and no network.",
-            f"{TABLES_HINT} Files: any DuckDB client.",
-        ) from error
     except duckdb.Error as error:
-        if as_of is None and not isinstance(error, duckdb.ProgrammingError):  # the query itself is sound
-            context.open_store().lake.check_readable(FROM_THE_LAKE)
         raise UsageError(f"DuckDB says: {error}\n", TABLES_HINT) from error
 
 
-def _result(database: Any, query: str, limits: QueryLimits | None) -> QueryResult:
-    if limits is None:
-        relation = database.sql(query)
-        if relation is None:  # a statement that returns no rows
-            return QueryResult((), ())
-        return QueryResult(tuple(relation.columns), tuple(relation.fetchall()))
-    clock = threading.Timer(limits.seconds, database.interrupt)
-    clock.daemon = True
-    clock.start()
+def _answered(
+    context: Context, query: str, as_of: str | None, limits: QueryLimits | None, seconds: float | None
+) -> QueryResult:
+    failure: BaseException
     try:
+        check_reads(query)
+        with _database(context, query, as_of, limits) as database:
+            return _result(database, query, limits, seconds)
+    except duckdb.InterruptException:
+        failure = _too_long(seconds or 0)
+    except duckdb.PermissionException:
+        failure = UsageError(
+            "A query sees the tables of the store, no other file and no network.",
+            f"{TABLES_HINT} Files: any DuckDB client.",
+        )
+    except duckdb.Error as error:
+        if as_of is None and not isinstance(error, duckdb.ProgrammingError):  # the query itself is sound
+            context.open_store().lake.check_readable(FROM_THE_LAKE)
+        failure = UsageError(f"DuckDB says: {error}\n", TABLES_HINT)
+    except RuntimeError as error:
+        if "interrupted" not in str(error):
+            raise
+        failure = KeyboardInterrupt()  # what DuckDB makes of Ctrl-C
+    # Outside of the handlers: a chain of errors would keep the database beyond the end of the program.
+    database = None
+    raise failure
+
+
+def _too_long(seconds: float) -> QueryTooLong:
+    return QueryTooLong(
+        f"The query was stopped after {seconds:g} seconds.", "Ask for less: fewer rows, one session, no join."
+    )
+
+
+def _result(database: Any, query: str, limits: QueryLimits | None, seconds: float | None) -> QueryResult:
+    with _stopped_after(database, seconds):
         cursor = database.execute(query)
         columns = tuple(column[0] for column in cursor.description or ())
-        rows = cursor.fetchmany(limits.rows + 1) if columns else []
+        if limits is None or not columns:
+            return QueryResult(columns, tuple(cursor.fetchall()) if columns else ())
+        return _bounded(columns, cursor, limits.rows)
+
+
+@contextmanager
+def _stopped_after(database: Any, seconds: float | None) -> Iterator[None]:
+    clock = threading.Timer(seconds or 0, database.interrupt)
+    clock.daemon = True
+    if seconds is not None:
+        clock.start()
+    try:
+        yield
     finally:
         clock.cancel()
-    return QueryResult(columns, tuple(rows[: limits.rows]), len(rows) > limits.rows)
+
+
+def _bounded(columns: tuple[str, ...], cursor: Any, most: int) -> QueryResult:
+    """Return as many rows as are wanted and as fit, their values cut."""
+    rows: list[tuple[object, ...]] = []
+    room = MOST_RESULT_CHARS
+    while row := cursor.fetchone():
+        cut = tuple(_cut(value) for value in row)
+        room -= sum(len(value) if isinstance(value, str | bytes) else 16 for value in cut)
+        if len(rows) == most or room < 0:
+            return QueryResult(columns, tuple(rows), is_cut=True)
+        rows.append(cut)
+    return QueryResult(columns, tuple(rows))
+
+
+def _cut(value: object) -> object:
+    match value:
+        case str() if len(value) > MOST_VALUE_CHARS:
+            return value[:MOST_VALUE_CHARS] + "…"
+        case bytes():
+            return value[:MOST_VALUE_CHARS]
+        case list() | tuple():
+            return [_cut(each) for each in value[:MOST_ITEMS]]
+        case dict():
+            return {_cut(key): _cut(each) for key, each in list(value.items())[:MOST_ITEMS]}
+        case _:
+            return value
 
 
 def _database(context: Context, query: str, as_of: str | None, limits: QueryLimits | None) -> Any:
@@ -143,3 +219,154 @@ def _tables_of(past: Run) -> dict[str, pa.Table]:
         "calls": past.store.lake.read(CALLS).filter(pc.field("called_at") < pa.scalar(end_of(past))),
         **derived_tables(past),
     }
+
+
+# -- The process in which a query with limits runs: one at a time, of this module, by `python -m`.
+
+
+@dataclass(frozen=True)
+class _Request:
+    home: Path
+    query: str
+    limits: QueryLimits
+    visible: frozenset[str] | None
+    hidden_tables: frozenset[str]
+    checks_projections: bool
+    now: datetime
+
+
+class _QueryProcess:
+    """
+    A process that answers one query after another; it is killed with a query that does not end.
+
+    DuckDB looks at its limits between values: one value may take gigabytes, or minutes.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def result_of(self, context: Context, query: str, limits: QueryLimits) -> QueryResult:
+        request = _Request(
+            context.home,
+            query,
+            limits,
+            context.visible,
+            context.hidden_tables,
+            context.checks_projections,
+            context.now,
+        )
+        with self._lock:
+            process = self._running()
+            is_late = threading.Event()
+
+            def end() -> None:
+                is_late.set()
+                process.kill()
+
+            clock = threading.Timer(limits.seconds + KILL_AFTER_S, end)
+            clock.daemon = True
+            clock.start()
+            try:
+                answer = _asked(process, pickle.dumps(request))
+            finally:
+                clock.cancel()
+            if answer is None:
+                process.kill()
+                process.wait()
+        if answer is None and is_late.is_set():
+            raise _too_long(limits.seconds)
+        if answer is None:
+            raise QueryTooLong(
+                f"The query needs more than {limits.memory_mib} MiB of memory.",
+                "Ask for less: fewer rows, shorter texts, an aggregate.",
+            )
+        result = pickle.loads(answer)
+        if isinstance(result, CortexError):
+            raise result
+        assert isinstance(result, QueryResult)
+        return result
+
+    def _running(self) -> "subprocess.Popen[bytes]":
+        if self._process is None or self._process.poll() is not None:
+            self._process = subprocess.Popen(
+                [sys.executable, "-P", "-m", __spec__.name],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+            )
+            assert self._process.stdout is not None
+            self._process.stdout.read(len(_READY))
+        return self._process
+
+
+_PROCESS = _QueryProcess()
+_READY = b"+"
+_LENGTH_BYTES = 8
+
+
+def _asked(process: "subprocess.Popen[bytes]", request: bytes) -> bytes | None:
+    """Return the answer of a process; None if it ended."""
+    assert process.stdin is not None and process.stdout is not None
+    with suppress(OSError):
+        _write(process.stdin, request)
+        return _read(process.stdout)
+    return None
+
+
+def _write(pipe: IO[bytes], data: bytes) -> None:
+    pipe.write(len(data).to_bytes(_LENGTH_BYTES, "big") + data)
+    pipe.flush()
+
+
+def _read(pipe: IO[bytes]) -> bytes | None:
+    length = int.from_bytes(pipe.read(_LENGTH_BYTES), "big")
+    data = pipe.read(length) if length else b""
+    return data if data and len(data) == length else None
+
+
+def _limit_memory(mebibytes: int) -> None:
+    """Let this process take so much more than it has; where the system cannot, DuckDB's own limit is left."""
+    try:
+        import resource
+
+        taken = next(
+            int(line.split()[1]) * 1024
+            for line in Path("/proc/self/status").read_text().splitlines()
+            if line.startswith("VmData")
+        )
+        _, most = resource.getrlimit(resource.RLIMIT_DATA)
+        resource.setrlimit(resource.RLIMIT_DATA, (taken + mebibytes * 1024 * 1024, most))
+    except (ImportError, OSError, ValueError, StopIteration):
+        return
+
+
+def _answer(request: _Request) -> QueryResult | CortexError:
+    context = replace(
+        Context(load_settings(request.home), clock=lambda: request.now),
+        visible=request.visible,
+        hidden_tables=request.hidden_tables,
+        checks_projections=request.checks_projections,
+    )
+    try:
+        return _answered(context, request.query, None, request.limits, request.limits.seconds)
+    except CortexError as error:
+        return error
+
+
+def main() -> None:
+    """Serve the process that started this one; nothing else may write to its pipe."""
+    from cortex.flows.operations.ask import sql  # what is pickled belongs to the module by its own name
+
+    replies = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    replies.write(_READY)
+    replies.flush()
+    while given := _read(sys.stdin.buffer):
+        request = pickle.loads(given)
+        sql._limit_memory(request.limits.memory_mib * 3)
+        _write(replies, pickle.dumps(sql._answer(request)))
+
+
+if __name__ == "__main__":
+    main()

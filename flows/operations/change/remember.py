@@ -57,6 +57,7 @@ from cortex.transforms.schemas import (
     Row,
     checked,
 )
+from cortex.transforms.words.orders import objection_to
 from cortex.transforms.words.sentences import excerpt
 
 # -- Keeps what a person says on purpose, unless it says nothing or is known.
@@ -73,8 +74,8 @@ class Remembered:
     The memory that holds a fact now.
 
     `outcome` is `remembered`, `reinforced` where it was known, or `reworded` where the new words say more;
-    `project` is the name of its project; `contradicts` are the texts, by id, of what it is at odds with; `redacted`
-    says that a secret was taken out of the words.
+    `project` is the name of its project; `contradicts` are the texts, by id, of what it is at odds with;
+    `redacted` is how many secrets were taken out of the words.
     """
 
     memory_id: str
@@ -83,7 +84,7 @@ class Remembered:
     outcome: str
     applied: Applied
     contradicts: Mapping[str, str]
-    redacted: bool = False
+    redacted: int = 0
 
 
 def remember(
@@ -138,7 +139,7 @@ def remember(
         applied=apply_now(context, APPLY),
         project=store.projects.name_of(scope),
         contradicts=contradicts,
-        redacted=bool(redact(without_private(text))[1]),
+        redacted=redact(without_private(text))[1],
     )
 
 
@@ -227,8 +228,8 @@ def learn(
     brings back nothing that a person replaced.
 
     Raises LowQuality, with the reason, for a question, filler, what is too short, names nothing, leans on
-    what is not said or holds a secret; DecisionContradicted where an active decision says otherwise, unless
-    `anyway`: both then stand, and the review lists them.
+    what is not said, holds a secret or turns an assistant against its person; DecisionContradicted where an
+    active decision says otherwise, unless `anyway`: both then stand, and the review lists them.
     """
     checked("memory type", memory_type, MEMORY_TYPES)
     policy = context.policy
@@ -237,6 +238,11 @@ def learn(
         raise LowQuality(
             f"nothing was learned: {flaw}.",
             'Say what holds, of what, and why: cortex learn "Retries in poll.py stop after 3 tries"',
+        )
+    if refusal := objection_to(lesson, policy):
+        raise LowQuality(
+            f"nothing was learned: {refusal}.",
+            "A rule that the person wants is kept in their own words: cortex remember",
         )
     store = context.open_store()
     scope = GLOBAL_SCOPE if is_global else project_of(context, store, project)

@@ -55,6 +55,7 @@ from cortex.transforms.journal_entries import (
     project_entries,
 )
 from cortex.transforms.memory.fold import import_of, memory_id
+from cortex.transforms.policy import Policy
 from cortex.transforms.redaction.redact import redact
 from cortex.transforms.schemas import (
     GLOBAL_SCOPE,
@@ -62,11 +63,13 @@ from cortex.transforms.schemas import (
     Row,
     values,
 )
+from cortex.transforms.words.orders import objection_to
 
 # -- Export and import of a store's memories: what leaves, what enters, and into which project.
 
 OWN = "cortex export"
 NOTES_FORM = "Claude Code's notes"
+_WORDED_COLUMNS = ("text", "reason", "rejected")
 
 
 @dataclass(frozen=True)
@@ -87,14 +90,16 @@ class ImportResult:
     """
     What an import did: its format, and how many memories came, were known, could not be used.
 
-    `forgotten` were forgotten or pruned here before and stay so; `homeless` name a project that this store
-    does not know. `is_own` says whether the file is believed as this user's own export.
+    `refused` would turn an assistant against its person; `forgotten` were forgotten or pruned here before and
+    stay so; `homeless` name a project that this store does not know. `is_own` says whether the file is
+    believed as this user's own export.
     """
 
     form: str
     imported: int
     known: int
     unusable: int
+    refused: int
     forgotten: int
     homeless: int
     is_own: bool
@@ -109,6 +114,7 @@ class _Intake:
     imported: int = 0
     known: int = 0
     unusable: int = 0
+    refused: int = 0
     forgotten: int = 0
     homeless: int = 0
     is_own: bool = False
@@ -200,6 +206,7 @@ def import_memories(
         intake.imported,
         intake.known,
         intake.unusable,
+        intake.refused,
         intake.forgotten,
         intake.homeless,
         intake.is_own,
@@ -237,7 +244,10 @@ def _put_back(run: Run, export: Export, project: str | None, now: datetime) -> _
     known = _Known.of(run)
     fresh: dict[str, list[Row]] = {}
     for row, before in zip(moved(export.memories, to), export.memories, strict=True):
-        if known.takes(row["memory_id"], intake):
+        is_persons = row["trust"] == "user"
+        if not is_persons and any(objection_to(row[name] or "", run.policy) for name in _WORDED_COLUMNS):
+            intake.refused += 1
+        elif known.takes(row["memory_id"], intake):
             entry = import_of(row)
             intake.entries.append(
                 entry.to_row(row["project_id"], recorded_at=now, memory_id=row["memory_id"])
@@ -294,7 +304,7 @@ def _take_in_notes(run: Run, folder: Path, project: str | None, now: datetime) -
         intake.unusable += empty
         scope = project or _project_of_transcripts(run.store, name)
         for memory in facts:
-            _take(memory, scope, known, intake, now)
+            _take(memory, scope, known, intake, run.policy, now)
     return intake
 
 
@@ -316,11 +326,13 @@ def _take_in(run: Run, raw: bytes, here: Callable[[], str], project: str | None,
         if memory.project not in places:
             named = memory.project
             places[named] = project or (_project_here(run.store, named) if named else here())
-        _take(memory, places[memory.project], known, intake, now)
+        _take(memory, places[memory.project], known, intake, run.policy, now)
     return intake
 
 
-def _take(memory: Imported, project: str | None, known: "_Known", intake: _Intake, now: datetime) -> None:
+def _take(
+    memory: Imported, project: str | None, known: "_Known", intake: _Intake, policy: Policy, now: datetime
+) -> None:
     """Take in one memory of somebody else's file, or count why not."""
     scope = GLOBAL_SCOPE if memory.is_global else project
     fact = redact(without_private(memory.text))[0].strip()
@@ -329,6 +341,8 @@ def _take(memory: Imported, project: str | None, known: "_Known", intake: _Intak
     elif memory.memory_id in known.memory_ids:
         # An export of this store, also where words or project were changed since: it is here already.
         intake.known += 1
+    elif objection_to(fact, policy):
+        intake.refused += 1
     elif scope is None:
         intake.homeless += 1
     elif known.takes(name := memory_id(scope, memory.memory_type, fact), intake):

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import threading
 
 import pytest
 
@@ -55,3 +56,20 @@ def test_a_spared_package_is_itself_again_afterwards_also_where_the_import_fails
     from tideware.util import is_high
 
     assert is_high(5)
+
+
+def test_other_threads_find_the_package_itself_while_one_spares_it(tmp_path, monkeypatch):
+    (tmp_path / "gaugeware.py").write_text("LEVEL = 4\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    levels = []
+
+    def read_level():
+        import gaugeware
+
+        levels.append(gaugeware.LEVEL)
+
+    with sparing("gaugeware"):
+        thread = threading.Thread(target=read_level)
+        thread.start()
+        thread.join()
+    assert levels == [4]

@@ -7,7 +7,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from cortex.mcp.http_server import MOST_CALLERS, Callers, open_team_server
+from cortex.mcp import http_server
+from cortex.mcp.http_server import MOST_CALLERS, MOST_OF_A_SUBJECT, Callers, open_team_server
 from cortex.transforms.errors import UsageError
 from tests.identity_provider import provider_on_loopback
 from tests.protocol import Assistant
@@ -95,10 +96,53 @@ def test_while_the_provider_is_away_callers_are_asked_to_come_again(assistant, s
     assert answer.status_code == 503 and int(answer.headers["retry-after"]) > 0
 
 
-def test_pages_of_other_hosts_are_refused_though_they_have_a_token(team, token):
-    for headers, status in (({"host": "evil.example"}, 421), ({"origin": "https://evil.example"}, 403)):
-        assert team.ask("POST", token(), headers, json=HELLO).status_code == status
-    assert team.ask("POST", token(), json=HELLO).status_code == 200
+@pytest.mark.parametrize(
+    ("name", "value", "status"),
+    [
+        ("host", "evil.example", 421),
+        ("host", "127.0.0.1:evil", 421),
+        ("host", "127.0.0.1:8377.evil.example", 421),
+        ("origin", "https://evil.example", 403),
+        ("origin", "http://localhost:evil.example", 403),
+        ("origin", "http://127.0.0.1:8377.evil.example", 403),
+        ("origin", "http://localhost:80@evil.example", 403),
+        ("origin", "http://localhost:6274", 200),
+        ("host", "localhost:9000", 200),
+    ],
+)
+def test_pages_of_other_hosts_are_refused_though_they_have_a_token(team, token, name, value, status):
+    assert team.ask("POST", token(), {name: value}, json=HELLO).status_code == status
+
+
+def test_a_session_needs_a_scope(team, token):
+    assert team.ask("POST", token(scope=""), json=HELLO).status_code == 403
+    assert team.ask("POST", token(scope="memory:write"), json=HELLO).status_code == 200
+
+
+def test_one_subject_does_not_use_up_the_sessions_and_loses_those_that_were_idle_longest(team, token):
+    def open_session(bearer):
+        return team.ask("POST", bearer, json=HELLO).headers["mcp-session-id"]
+
+    def is_open(session, bearer):
+        headers = {"mcp-session-id": session, "mcp-protocol-version": "2025-11-25"}
+        return team.ask("POST", bearer, headers, json=message("tools/list")).status_code == 200
+
+    eve, bob = token(sub="eve"), token(sub="bob")
+    his = open_session(bob)
+    sessions = [open_session(eve) for _ in range(MOST_OF_A_SUBJECT)]
+    assert is_open(sessions[0], eve)  # no longer the one that was idle longest
+    newest = open_session(eve)
+    assert not is_open(sessions[1], eve)
+    assert all(is_open(each, eve) for each in (sessions[0], sessions[2], newest)) and is_open(his, bob)
+
+
+def test_a_body_that_does_not_come_in_time_is_answered_and_holds_nothing(team, token, monkeypatch):
+    monkeypatch.setattr(http_server, "BODY_SECONDS", 0.3)
+    parts = urlsplit(team.address)
+    head = f"POST {parts.path} HTTP/1.1\r\nhost: {parts.netloc}\r\nauthorization: Bearer {token()}\r\n"
+    with socket.create_connection((parts.hostname, parts.port), 10) as connection:
+        connection.sendall(f"{head}content-length: 1000\r\n\r\n{{".encode())
+        assert connection.recv(12) == b"HTTP/1.1 408"
 
 
 def test_a_batch_is_checked_message_by_message(team, token):

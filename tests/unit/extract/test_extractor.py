@@ -12,7 +12,7 @@ from tests.rows import turn, turns
 
 POLICY = read_policy(None)
 # Read before turns become events: what Cortex itself said is left out of them.
-READ_BY_THE_FLOW = {"told_echo_days"}
+READ_BY_THE_FLOW = {"told_echo_days", "writer_persons_words_share", "writer_proved_words_share"}
 
 
 def changed(stem, key):
@@ -75,7 +75,10 @@ def test_extraction_reads_exactly_what_the_policy_says_it_reads():
             tables.add("event_types")
             return super().salience(event_type)
 
-    rows = turns(turn(1, "From now on always answer in short sentences."))
+    rows = turns(
+        turn(1, "From now on always answer in short sentences."),
+        turn(2, "[MEMORY: decision] Answers stay short.", kind="text", trust="assistant"),
+    )
     extract_events(rows, Watched(POLICY.columns, POLICY.fingerprint, POLICY.rows))
     assert tables == {stem for stem, readers in READERS.items() if "extract" in readers}
     declared = POLICY.rows_read_by("extract")["thresholds"]

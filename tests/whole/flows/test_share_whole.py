@@ -71,7 +71,7 @@ def test_a_laptop_shares_only_what_was_chosen_and_withdraws_what_was_forgotten(l
     assert (pulled.shared, pulled.fresh, applied.is_in_effect) == (2, 2, True)
     assert bo.rows()[PNPM]["trust"] == "colleague"
     [brief] = brief_operation.read_briefs(bo.chosen())
-    assert "(Ana, shared, " in brief.text
+    assert "(colleague Ana, shared, " in brief.text
     forgotten = forget.plan_forget(ana.context(), ana.rows()[PNPM]["memory_id"])
     forget.forget(ana.context(), forgotten)
     [planned] = share.plan_push(ana.chosen())

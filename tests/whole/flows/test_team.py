@@ -184,9 +184,9 @@ def test_a_merged_memory_is_a_colleagues_word(team, ana, bo):
     assert (row["trust"], row["source_type"], row["status"]) == ("colleague", "team", "active")
     assert row["confidence"] == 1.0
     assert f"{PNPM.rstrip('.')}" in bo.brief()
-    assert "(Ana Lopez, reviewed, " in bo.brief()
+    assert "(colleague Ana Lopez, reviewed, " in bo.brief()
     [match] = [match for match in bo.memory.recall("pnpm or npm").matches if match.id == row["memory_id"]]
-    assert match.speaker == "Ana Lopez (reviewed)"
+    assert match.speaker == "colleague Ana Lopez (reviewed)"
 
 
 def test_ones_own_memory_that_comes_back_is_not_doubled(team, ana):
@@ -245,7 +245,11 @@ def test_a_contradiction_with_ones_own_is_shown_and_settled_by_a_person(team, an
     rows = bo.rows()
     assert {rows[PNPM]["status"], rows["Use npm, not pnpm, in the web folder."]["status"]} == {"active"}
     [conflict] = bo.status().conflicts
-    assert (conflict.own_id, conflict.team_text, conflict.speaker) == (own, PNPM, "Ana Lopez (reviewed)")
+    assert (conflict.own_id, conflict.team_text, conflict.speaker) == (
+        own,
+        PNPM,
+        "colleague Ana Lopez (reviewed)",
+    )
     items = [item for each in review.review(bo.context) for item in each.items]
     assert [set(item.memory_ids) for item in items] == [{own, rows[PNPM]["memory_id"]}]
     review.resolve_items(bo.context, keep=items)

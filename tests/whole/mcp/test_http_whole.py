@@ -24,7 +24,10 @@ def test_nothing_else_answers_without_a_token(team):
 
 
 @pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
-def test_a_call_needs_its_scope_and_what_lacks_one_is_noted_and_not_done(team, token, assistant, mode):
+def test_a_call_needs_its_scope_and_what_lacks_one_is_noted_and_not_done(
+    team, token, assistant, settings, mode
+):
+    settings(f'http_projects = ["{assistant.folder}"]')
     lesson = {"text": LESSON, "type": "gotcha", "everywhere": True}
     asked = message("tools/call", name="learn", arguments=lesson)
     version = {"mcp-protocol-version": "2025-11-25"}
@@ -94,11 +97,11 @@ def test_a_role_in_a_project_limits_what_the_token_allows(team, token, settings)
     assert team.ask("POST", token(), json=short).status_code == 403
 
 
-def test_who_is_in_no_project_learns_for_all_or_not_at_all(team, token):
+@pytest.mark.parametrize("everywhere", [False, True])
+def test_who_is_in_no_project_learns_nothing_that_no_person_agreed_to(team, token, everywhere):
     write = token("memory:read memory:write")
-    refused = team.do(write, call("learn", text=LESSON))
+    refused = team.do(write, call("learn", text=LESSON, everywhere=everywhere))
     assert json.loads(text_of(refused))["code"] == "CORTEX_E_USAGE"
-    assert not team.do(write, call("learn", text=LESSON, everywhere=True)).is_error
 
 
 def test_each_caller_has_a_limit_of_its_own(team, token, settings):

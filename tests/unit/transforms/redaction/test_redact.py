@@ -2,6 +2,7 @@
 
 import json
 import time
+from base64 import b64encode
 
 import pytest
 from hypothesis import given, settings
@@ -235,10 +236,36 @@ def test_private_keys_go_also_when_cut(text):
         "data:image/png;base64,iVBORw0KGgo/EAAAhCAAAQgAAEIQAACEBBdAdFbo8G3dnJ143A49+/oy2Zl8w5xM",
         "for (const s of list) s.forEachOfTheMembersOfIt(x)",
         "| `api_key` | `string` | your key |",
+        "password_hash_algorithm: argon2id",
+        "community: open-source2024, see docs",
+        "key = sorted(rows, key=lambda row: row.name)",
+        "GET /search?key=name&sort=up",
+        "client = Client(base_url)",
+        "set -x; make test",
+        "git commit -m 'add api key rotation'",
+        "token: str = settings.token",
+        "let password: String = read_line();",
+        "curl --user-agent Mozilla/5.0 https://example.org/",
+        "docker run --user 1000:1000 alpine",
+        "bundle config set path vendor/bundle",
+        "AUTH header is required for this route",
+        "requirepass is not set",
+        "mc ls backups/2026",
+        "send the report to the team",
+        "sdk-platform-android-34",
+        "cf_stack_name and vercel_project_name",
+        "ssh-keygen -t ed25519 -N '' -f key",
     ],
 )
 def test_what_only_looks_like_a_secret_stays(text):
     assert redact(text) == (text, 0)
+
+
+@pytest.mark.parametrize("before", ["", "x", "xy"])
+def test_a_token_goes_in_base64_too(before):
+    encoded = b64encode(f"{before}token: ghp_q7Zt1Lm9Xc4Rb8Wk2Vn6Yd3Hs5Jf0Gp7Ta1e".encode()).decode()
+    redacted, count = redact(f"config: {encoded}")
+    assert count == 1 and encoded[8:] not in redacted
 
 
 def test_personal_data_goes_only_when_asked_for():
