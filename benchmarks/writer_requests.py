@@ -2,14 +2,19 @@
 Runs a store as every night does, its language model's answers taken from files, to the first that has none.
 
     python -m benchmarks.writer_requests --transcripts DIR --home DIR [--model NAME]
-    python -m benchmarks.writer_requests --home DIR --replies DIR --out FILE
+    python -m benchmarks.writer_requests --home DIR --replies DIR [--out FILE] [--played DIR] [--lenient]
 
 The first line reads transcripts, of one project best, into a new store, up to where a language model is
 asked. The second runs a copy of it against `<request id>.json` of `--replies`, in the product's own order and
 under its own checks; a request that has no answer there is written to `--out`: all that is sent (system,
 content, schema, the most output tokens), besides its id, purpose and prompt. Where every request has its
 answer and a night asks nothing more, nothing is written. An answer belongs to the request with exactly these
-words: record it as `<request id>.json` with `{"request_id": …, "text": …}`, where `text` is its JSON.
+words: record it as `<request id>.json` with `{"request_id": …, "turns": …, "text": …}`, `text` its JSON,
+`turns` as given.
+
+With `--lenient` a request about a session is also answered by what was recorded of the same turns under
+another instruction or with other memories named: that measures a change of ours by answers that were not
+given to it, and serves for nothing else. `--played` keeps the store as it was left.
 
 What is asked depends on the transcripts, the release and the model's name, and on the answers before; not on
 the clock, nor on where store and transcripts lie. Two more things count: the commits of a repository that
@@ -37,7 +42,7 @@ from cortex.transforms.writer.pairs import LINKS_PROMPT
 from cortex.transforms.writer.project import PROJECT_PROMPT
 from cortex.transforms.writer.request import SESSION_PROMPT, ModelRequest
 from cortex.transforms.writer.session import PIECE_PURPOSE, SessionRequest, session_requests
-from tests.model_server import Body, ModelServer, Recorded
+from tests.model_server import Body, ModelServer, Recorded, turns_shown
 
 MODEL = "claude-haiku-5-5"
 # Every run is of one moment: what it keeps of an answer does not depend on when that was recorded.
@@ -64,6 +69,8 @@ def main() -> None:
     parser.add_argument("--transcripts", type=Path)
     parser.add_argument("--replies", type=Path)
     parser.add_argument("--out", type=Path)
+    parser.add_argument("--played", type=Path)
+    parser.add_argument("--lenient", action="store_true")
     parser.add_argument("--model", default=MODEL)
     chosen = parser.parse_args()
     if chosen.transcripts:
@@ -71,7 +78,8 @@ def main() -> None:
     if not chosen.replies:
         return
     with TemporaryDirectory() as scratch:
-        missing = played(copied(chosen.home, Path(scratch, "home")), chosen.replies, chosen.model)
+        home = copied(chosen.home, chosen.played or Path(scratch, "home"))
+        missing = played(home, chosen.replies, chosen.model, is_lenient=chosen.lenient)
     if missing is None:
         print("every request has its answer")
         return
@@ -88,6 +96,7 @@ def as_row(request: ModelRequest) -> Body:
         "purpose": request.purpose,
         "model": request.model,
         "prompt": request.prompt,
+        "turns": turns_shown(request.content),
         "system": request.system,
         "content": request.content,
         "schema": json.loads(request.schema),
@@ -115,14 +124,19 @@ def copied(home: Path, target: Path) -> Path:
 
 
 def played(
-    home: Path, replies: Path, model: str = MODEL, embedder_of: EmbedderOf = model_in_force
+    home: Path,
+    replies: Path,
+    model: str = MODEL,
+    embedder_of: EmbedderOf = model_in_force,
+    *,
+    is_lenient: bool = False,
 ) -> ModelRequest | None:
     """
     Run the store `home` until a night asks nothing; return the first request without an answer before that.
 
-    That request ends the run where it stands: no session is passed over, and the store is of no more use.
+    That request ends the run where it stands: no session is passed over, and nobody runs the store again.
     """
-    recorded = Recorded(replies, PURPOSES)
+    recorded = Recorded(replies, PURPOSES, is_lenient=is_lenient)
     with ModelServer(recorded, takes_batches=False) as server:
         models = ModelSettings("api", model, api_key="none", base_url=server.url)
         settings = Settings(home, models=models, budget=WITHOUT_LIMIT)
