@@ -24,24 +24,18 @@ lies where the transcripts say, and the global memories of other projects in the
 import argparse
 import json
 import shutil
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-import pyarrow as pa
-
 from cortex.flows.context import Context, EmbedderOf, model_in_force
 from cortex.flows.engines.runs import FLOWS, look_for, opened, run_plain, stage_all
 from cortex.storage.model_calls import Spending
-from cortex.storage.settings.reference import read_policy, read_prompt
 from cortex.storage.settings.settings import ModelBudget, ModelSettings, Settings
-from cortex.transforms.schemas import TURNS
-from cortex.transforms.transcripts.transcript import Source, read_transcript
 from cortex.transforms.writer.pairs import LINKS_PROMPT
 from cortex.transforms.writer.project import PROJECT_PROMPT
 from cortex.transforms.writer.request import SESSION_PROMPT, ModelRequest
-from cortex.transforms.writer.session import PIECE_PURPOSE, SessionRequest, session_requests
+from cortex.transforms.writer.session import PIECE_PURPOSE
 from tests.model_server import Body, ModelServer, Recorded, turns_shown
 
 MODEL = "claude-haiku-5-5"
@@ -162,30 +156,6 @@ def _run(context: Context, flow: str, recorded: Recorded) -> None:
             run_plain([stage], run)
             if recorded.missing:
                 return
-
-
-# -- The requests about sessions by themselves, as if nothing else of their projects were known.
-
-
-def requests_below(
-    transcripts: Path, model: str, names: set[str] | None = None
-) -> Iterator[tuple[str, SessionRequest]]:
-    """Yield the name of each session below a folder, or of those named, with its request, in order."""
-    policy, prompt = read_policy(None), read_prompt(SESSION_PROMPT)
-    for path in sorted(transcripts.rglob("*.jsonl")):
-        name = path.relative_to(transcripts).as_posix()
-        if (names is None or name in names) and "/subagents/" not in name:
-            for asked in session_requests(turns_of(path, transcripts), (), policy, model, prompt):
-                yield name, asked
-
-
-def turns_of(path: Path, transcripts: Path) -> pa.Table:
-    """Return the TURNS of one transcript as one session, named as labels name it."""
-    name = path.relative_to(transcripts).as_posix()
-    source = Source(name, project_id=name.split("/", 1)[0], session_id=None, agent_id=None)
-    turns = read_transcript(path.read_bytes(), source=source, final=True).turns
-    position = TURNS.arrow.get_field_index("session_id")
-    return turns.set_column(position, TURNS.arrow.field("session_id"), pa.array([name] * len(turns)))
 
 
 if __name__ == "__main__":
