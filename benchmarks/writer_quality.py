@@ -160,10 +160,10 @@ def fates_in(played: PlayedStore) -> Iterator[Fate]:
             for name in checked.fact.closes:
                 words = f"{name} by {checked.fact.statement}"
                 yield Fate("closes", _fate_of_closing(name, checked, reply.row["known"], played), words)
-        told = outcome_text(reply.answer.outcome, evidence)
+        record = outcome_text(reply.answer.outcome, evidence)
         for name, begins in OUTCOME_FIELDS.items():
             if words := getattr(reply.answer.outcome, name):
-                yield Fate(f"outcome: {name}", SHOWN if begins in told else "not borne out", words)
+                yield Fate(f"outcome: {name}", SHOWN if begins in record else "not borne out", words)
     for part in played.parts:
         for row in played.store.lake.read(REPLIES, part).to_pylist():
             if row["purpose"] == PROJECT_PURPOSE and played.replies_folder:

@@ -177,7 +177,7 @@ _PLACEHOLDER = re.compile(r"<[\w-]{1,40}>|\bv?[XN]\.[YN](?:\.[ZN])?\b")
 # "OAuth-free": a name with a word of English behind it.
 _QUALIFIED = re.compile(r"([A-Za-z0-9]+)(?:-[a-z]+)+")
 _MEASURE = re.compile(r"(\d[\d.,:]*)(?:[mnµ]?s|min|h|d|x|%|px|r?em|[kKMGT]?(?:i?B|Hz)?)")
-_LEFT_OUT = re.compile(r"\[?(?:…|\.{3})\]?")
+_ELLIPSIS = re.compile(r"\[?(?:…|\.{3})\]?")
 _PARTS = re.compile(r"[^\w]+")
 # Words that English writes with a capital and no session needs to say.
 _KNOWN_PROPER = frozenset(
@@ -235,7 +235,7 @@ class SessionTurns:
             return next((at for at in cited if bare and bare == self._answers[at]), None)
         if (exact := next((at for at in cited if bare in self._bare[at]), None)) is not None:
             return exact
-        parts = [part for part in map(_bare, _LEFT_OUT.split(quote)) if part]
+        parts = [part for part in map(_bare, _ELLIPSIS.split(quote)) if part]
         if (near := next((at for at in cited if self._has_most(at, parts)), None)) is not None:
             return near
         others = enumerate(self._bare) if cited and len(bare) >= FEWEST_EXACT_CHARS else ()
