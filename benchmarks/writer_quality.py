@@ -48,7 +48,6 @@ from cortex.transforms.writer.request import SESSION_PROMPT
 from cortex.transforms.writer.session import ID_CHARS, facts_most
 from cortex.transforms.writer.written import (
     OVER,
-    SESSION_PURPOSE,
     SessionReply,
     outcome_text,
     replies_in_force,
@@ -101,13 +100,19 @@ class PlayedStore:
     def sessions(self) -> Iterator[tuple[SessionReply, SessionTurns]]:
         """Yield the reply that counts of each session, with the turns that it read."""
         for part in self.parts:
-            turns = {row["turn_id"]: row for row in self.store.lake.read(TURNS, part).to_pylist()}
-            by_session: dict[str, list[str]] = {}
-            for name, turn in turns.items():
-                by_session.setdefault(turn["session_id"], []).append(name)
+            table = self.store.lake.read(TURNS, part)
+            turns = {row["turn_id"]: row for row in table.to_pylist()}
+            by_session = _turns_by_session(table)
             replies = replies_in_force(self.store.lake.read(REPLIES, part), by_session, SESSION_PROMPT)
             for _, reply in sorted(replies.items()):
                 yield reply, SessionTurns([turns.get(name) for name in reply.row["turn_ids"]])
+
+
+def _turns_by_session(turns: pa.Table) -> dict[str, list[str]]:
+    by_session: dict[str, list[str]] = {}
+    for row in turns.select(["session_id", "turn_id"]).to_pylist():
+        by_session.setdefault(row["session_id"], []).append(row["turn_id"])
+    return by_session
 
 
 def main() -> None:
@@ -244,7 +249,7 @@ def scored(stores: Sequence[PlayedStore], labels: Sequence[Path]) -> dict[str, D
     for played in stores:
         for part in played.parts:
             turns, replies = (played.store.lake.read(table, part) for table in (TURNS, REPLIES))
-            answered = {row["session_id"] for row in replies.to_pylist() if row["purpose"] == SESSION_PURPOSE}
+            answered = set(replies_in_force(replies, _turns_by_session(turns), SESSION_PROMPT))
             read |= {_label(row["file"]) for row in turns.to_pylist() if row["session_id"] in answered}
             by_rules = extract_events(turns, POLICY)
             written = with_written(by_rules, turns, replies, POLICY, SESSION_PROMPT)
