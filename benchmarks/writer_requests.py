@@ -2,14 +2,19 @@
 Runs a store as every night does, its language model's answers taken from files, to the first that has none.
 
     python -m benchmarks.writer_requests --transcripts DIR --home DIR [--model NAME]
-    python -m benchmarks.writer_requests --home DIR --replies DIR --out FILE
+    python -m benchmarks.writer_requests --home DIR --replies DIR [--out FILE] [--played DIR] [--lenient]
 
 The first line reads transcripts, of one project best, into a new store, up to where a language model is
 asked. The second runs a copy of it against `<request id>.json` of `--replies`, in the product's own order and
 under its own checks; a request that has no answer there is written to `--out`: all that is sent (system,
 content, schema, the most output tokens), besides its id, purpose and prompt. Where every request has its
 answer and a night asks nothing more, nothing is written. An answer belongs to the request with exactly these
-words: record it as `<request id>.json` with `{"request_id": …, "text": …}`, where `text` is its JSON.
+words: record it as `<request id>.json` with `{"request_id": …, "turns": …, "text": …}`, `text` its JSON,
+`turns` as given.
+
+With `--lenient` a request about a session is also answered by what was recorded of the same turns under
+another instruction or with other memories named: that measures a change of ours by answers that were not
+given to it, and serves for nothing else. `--played` keeps the store as it was left.
 
 What is asked depends on the transcripts, the release and the model's name, and on the answers before; not on
 the clock, nor on where store and transcripts lie. Two more things count: the commits of a repository that
@@ -19,25 +24,19 @@ lies where the transcripts say, and the global memories of other projects in the
 import argparse
 import json
 import shutil
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-import pyarrow as pa
-
 from cortex.flows.context import Context, EmbedderOf, model_in_force
 from cortex.flows.engines.runs import FLOWS, look_for, opened, run_plain, stage_all
 from cortex.storage.model_calls import Spending
-from cortex.storage.settings.reference import read_policy, read_prompt
 from cortex.storage.settings.settings import ModelBudget, ModelSettings, Settings
-from cortex.transforms.schemas import TURNS
-from cortex.transforms.transcripts.transcript import Source, read_transcript
 from cortex.transforms.writer.pairs import LINKS_PROMPT
 from cortex.transforms.writer.project import PROJECT_PROMPT
 from cortex.transforms.writer.request import SESSION_PROMPT, ModelRequest
-from cortex.transforms.writer.session import PIECE_PURPOSE, SessionRequest, session_requests
-from tests.model_server import Body, ModelServer, Recorded
+from cortex.transforms.writer.session import PIECE_PURPOSE
+from tests.model_server import Body, ModelServer, Recorded, turns_shown
 
 MODEL = "claude-haiku-5-5"
 # Every run is of one moment: what it keeps of an answer does not depend on when that was recorded.
@@ -64,6 +63,8 @@ def main() -> None:
     parser.add_argument("--transcripts", type=Path)
     parser.add_argument("--replies", type=Path)
     parser.add_argument("--out", type=Path)
+    parser.add_argument("--played", type=Path)
+    parser.add_argument("--lenient", action="store_true")
     parser.add_argument("--model", default=MODEL)
     chosen = parser.parse_args()
     if chosen.transcripts:
@@ -71,7 +72,8 @@ def main() -> None:
     if not chosen.replies:
         return
     with TemporaryDirectory() as scratch:
-        missing = played(copied(chosen.home, Path(scratch, "home")), chosen.replies, chosen.model)
+        home = copied(chosen.home, chosen.played or Path(scratch, "home"))
+        missing = played(home, chosen.replies, chosen.model, is_lenient=chosen.lenient)
     if missing is None:
         print("every request has its answer")
         return
@@ -88,6 +90,7 @@ def as_row(request: ModelRequest) -> Body:
         "purpose": request.purpose,
         "model": request.model,
         "prompt": request.prompt,
+        "turns": turns_shown(request.content),
         "system": request.system,
         "content": request.content,
         "schema": json.loads(request.schema),
@@ -115,14 +118,19 @@ def copied(home: Path, target: Path) -> Path:
 
 
 def played(
-    home: Path, replies: Path, model: str = MODEL, embedder_of: EmbedderOf = model_in_force
+    home: Path,
+    replies: Path,
+    model: str = MODEL,
+    embedder_of: EmbedderOf = model_in_force,
+    *,
+    is_lenient: bool = False,
 ) -> ModelRequest | None:
     """
     Run the store `home` until a night asks nothing; return the first request without an answer before that.
 
-    That request ends the run where it stands: no session is passed over, and the store is of no more use.
+    That request ends the run where it stands: no session is passed over, and nobody runs the store again.
     """
-    recorded = Recorded(replies, PURPOSES)
+    recorded = Recorded(replies, PURPOSES, is_lenient=is_lenient)
     with ModelServer(recorded, takes_batches=False) as server:
         models = ModelSettings("api", model, api_key="none", base_url=server.url)
         settings = Settings(home, models=models, budget=WITHOUT_LIMIT)
@@ -148,30 +156,6 @@ def _run(context: Context, flow: str, recorded: Recorded) -> None:
             run_plain([stage], run)
             if recorded.missing:
                 return
-
-
-# -- The requests about sessions by themselves, as if nothing else of their projects were known.
-
-
-def requests_below(
-    transcripts: Path, model: str, names: set[str] | None = None
-) -> Iterator[tuple[str, SessionRequest]]:
-    """Yield the name of each session below a folder, or of those named, with its request, in order."""
-    policy, prompt = read_policy(None), read_prompt(SESSION_PROMPT)
-    for path in sorted(transcripts.rglob("*.jsonl")):
-        name = path.relative_to(transcripts).as_posix()
-        if (names is None or name in names) and "/subagents/" not in name:
-            for asked in session_requests(turns_of(path, transcripts), (), policy, model, prompt):
-                yield name, asked
-
-
-def turns_of(path: Path, transcripts: Path) -> pa.Table:
-    """Return the TURNS of one transcript as one session, named as labels name it."""
-    name = path.relative_to(transcripts).as_posix()
-    source = Source(name, project_id=name.split("/", 1)[0], session_id=None, agent_id=None)
-    turns = read_transcript(path.read_bytes(), source=source, final=True).turns
-    position = TURNS.arrow.get_field_index("session_id")
-    return turns.set_column(position, TURNS.arrow.field("session_id"), pa.array([name] * len(turns)))
 
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+from cortex.transforms.identity import content_id
 from cortex.transforms.writer.request import ModelRequest
 
 Body = dict[str, Any]
@@ -204,18 +205,23 @@ class Recorded:
 
     That one is `missing`; from then on the service accepts no key, which ends a round: a request that fails
     would have the next session read without this one. `count` is how many were answered. Purpose and prompt
-    are not sent, but are part of the id: `prompts` names those in use.
+    are not sent, but are part of the id: `prompts` names those in use. `is_lenient` has a session answered by
+    what was recorded of the same turns under another instruction or with other memories named (`turns`, as
+    `turns_shown` gives it): for measuring alone.
     """
 
-    def __init__(self, folder: Path, prompts: Sequence[tuple[str, str]]) -> None:
+    def __init__(self, folder: Path, prompts: Sequence[tuple[str, str]], *, is_lenient: bool = False) -> None:
         self.folder, self.prompts = folder, prompts
         self.count = 0
         self.missing: Body | None = None
+        rows = ((path, json.loads(path.read_bytes())) for path in folder.glob("*.json") if is_lenient)
+        self._by_turns = {row["turns"]: path for path, row in rows if row.get("turns")}
 
     def __call__(self, body: Body, number: int) -> Answer:
         """Return the answer to a request."""
         paths = (self.folder / f"{each.request_id}.json" for each in self.requests(body))
         path = next((path for path in paths if path.is_file()), None)
+        path = path or self._by_turns.get(turns_shown(body["messages"][0]["content"]))
         if self.missing is None and path is not None:
             self.count += 1
             text = json.loads(path.read_bytes())["text"]
@@ -226,6 +232,14 @@ class Recorded:
     def requests(self, body: Body) -> list[ModelRequest]:
         """Return the request that was sent, for each purpose that it may have."""
         return [request_of(body, purpose, prompt) for purpose, prompt in self.prompts]
+
+
+def turns_shown(content: str) -> str:
+    """Return the hash of the turns that a request about a whole session shows; empty for any other."""
+    before, begin, turns = content.partition("<session>\n")
+    return (
+        content_id("turns shown", turns.partition("\n</session>")[0]) if begin and "<about>" in before else ""
+    )
 
 
 def noisy(known: Callable[[str], Mapping[str, Any]], seed: int = 0) -> Temper:

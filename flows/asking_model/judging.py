@@ -9,7 +9,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cortex.flows.asking_model.asking import ask_all, kept_replies
-from cortex.flows.run.model_replies import answer_about, project_replies, verdicts_of
+from cortex.flows.run.model_replies import (
+    answer_about,
+    project_replies,
+    still_holding,
+    verdicts_of,
+)
 from cortex.flows.run.run import Run
 from cortex.storage.lake.manifest import Output
 from cortex.storage.projects.repository import subjects_since
@@ -173,7 +178,8 @@ def projects_due(run: Run) -> list[ProjectRequest]:
         if scope == GLOBAL_SCOPE or scope in run.outcome.failed:
             continue
         with run.outcome.isolated(scope, "project"):
-            tables = [run.readings.memories(each) for each in (scope, GLOBAL_SCOPE)]
+            # What a session has closed already is no question; what an earlier answer has, its next one says.
+            tables = [still_holding(run, each, run.readings.memories(each)) for each in (scope, GLOBAL_SCOPE)]
             lines = project_lines(pa.concat_tables(tables))
             if is_project_due(lines, project_replies(run, scope)):
                 commits = _commits(run, scope, lines)

@@ -4,7 +4,7 @@ kept.
 """
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from itertools import product
@@ -21,7 +21,13 @@ from cortex.flows.asking_model.asking import (
 from cortex.flows.context import utc_now
 from cortex.flows.extract_transcripts import events_of, note_grown
 from cortex.flows.reading.transcript_reader import PLACE, in_first_place
-from cortex.flows.run.model_replies import note_replaced_by_model, prompt_to_ask, shipped_prompts
+from cortex.flows.run.model_replies import (
+    answer_about,
+    note_replaced_by_model,
+    prompt_to_ask,
+    shipped_prompts,
+    still_holding,
+)
 from cortex.flows.run.run import Run
 from cortex.flows.run_report import StageReport
 from cortex.storage.model_calls import Arrivals, Spending
@@ -30,6 +36,7 @@ from cortex.transforms.audit import events_violations
 from cortex.transforms.schemas import (
     EPOCH,
     EVENTS,
+    PROJECT_PURPOSE,
     REPLIES,
     SETTLED,
     TURNS,
@@ -406,10 +413,11 @@ def _requests_of(
     read_at: dict[str, datetime] = {}
     for row in replies:
         read_at[row["session_id"]] = min(row["asked_at"], read_at.get(row["session_id"], row["asked_at"]))
-    memories = run.readings.memories(run.store.projects.canonical(project_id))
+    answered_at = {row["asked_at"] for row in replies if row["purpose"] == PROJECT_PURPOSE}
     # One that waits in a batch may be of another version than the one that reads new sessions now.
     prompts = [again] if again else [prompt_to_ask(run, project_id), *shipped_prompts()]
-    asking = _Naming(run, memories, read_at, pieces, [read_prompt(name) for name in dict.fromkeys(prompts)])
+    shipped = [read_prompt(name) for name in dict.fromkeys(prompts)]
+    asking = _Naming(run, run.store.projects.canonical(project_id), read_at, answered_at, pieces, shipped)
     turns = _turns_of(run, project_id, {each.session_id for each in sessions})
     return [
         request
@@ -431,17 +439,19 @@ class _Naming:
     def __init__(
         self,
         run: Run,
-        memories: pa.Table,
+        scope: str,
         read_at: Mapping[str, datetime],
+        answered_at: Collection[datetime],
         pieces: Mapping[str, str],
         prompts: Sequence[Prompt],
     ) -> None:
-        self._pieces = pieces
+        self._run, self._scope, self._pieces = run, scope, pieces
         self._policy, self._model = run.policy, run.settings.models.writer_model
         self._prompts = prompts
-        self._memories, self._read_at = memories, read_at
+        self._memories, self._read_at = run.readings.memories(scope), read_at
         self._sent = requests_sent(run)
-        self._moments = [*moments(memories, read_at)[:MOMENTS_TRIED], EPOCH] if self._sent else []
+        steps = moments(self._memories, read_at, answered_at) if self._sent else []
+        self._moments = [*steps[:MOMENTS_TRIED], EPOCH] if self._sent else []
 
     def requests(self, turns: pa.Table, session: UnreadSession) -> list[SessionRequest]:
         """Return the request about the turns of one session, or none."""
@@ -457,7 +467,10 @@ class _Naming:
     def _requests(
         self, turns: pa.Table, session: UnreadSession, as_of: datetime | None, prompt: Prompt
     ) -> list[SessionRequest]:
-        known = known_memories(self._memories, session.session_id, session.ended_at, self._read_at, as_of)
+        until = as_of and as_of - timedelta.resolution
+        answer = answer_about(self._run, self._scope, until)
+        holding = still_holding(self._run, self._scope, self._memories, answer, until)
+        known = known_memories(holding, session.session_id, session.ended_at, self._read_at, as_of)
         return session_requests(turns, known, self._policy, self._model, prompt, self._pieces)
 
 

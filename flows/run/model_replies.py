@@ -5,17 +5,20 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from cortex.transforms.writer.validity import with_valid_time
 
 from cortex.flows.run.run import Run
 from cortex.storage.lake.lake import Change
 from cortex.storage.lake.manifest import ManifestNotes, PromptChoice
 from cortex.transforms.errors import UsageError
 from cortex.transforms.memory.consolidate import NO_SAME_STATEMENTS, SameStatements
-from cortex.transforms.schemas import GLOBAL_SCOPE, REPLIES
+from cortex.transforms.schemas import EDGES, GLOBAL_SCOPE, REPLIES
+from cortex.transforms.views.review import resolved_edges
 from cortex.transforms.writer.request import SESSION_PROMPT, version_of
 
 if TYPE_CHECKING:
@@ -109,13 +112,52 @@ def project_replies(run: Run, scope: str) -> pa.Table:
     return pa.concat_tables([empty, *read])
 
 
-def answer_about(run: Run, scope: str) -> ProjectAnswer | None:
-    """Return the answer about all that a project holds which counts; None if there is none."""
+def answer_about(run: Run, scope: str, until: datetime | None = None) -> ProjectAnswer | None:
+    """Return the last answer about all that a project holds, of those until an instant; None if none is."""
     if scope == GLOBAL_SCOPE or not run.settings.models.uses_replies or not _parts(run, scope):
         return None
     from cortex.transforms.writer.project import project_answer
 
-    return project_answer(project_replies(run, scope), run.now if run.readings.is_past else None)
+    now = run.now if run.readings.is_past else None
+    return project_answer(project_replies(run, scope), until or now)
+
+
+def with_closings_of(
+    run: Run, scope: str, edges: pa.Table, memories: pa.Table, until: datetime | None = None
+) -> pa.Table:
+    """Return a scope's edges with those to what its sessions, as a model read them, show to be over."""
+    parts = sorted({*run.readings.parts(scope)} & {*run.store.lake.manifest.partitions(REPLIES.name)})
+    if not parts:
+        return edges
+    from cortex.transforms.writer.pairs import REPLY_COLUMNS, with_closings
+
+    replies = pa.concat_tables(run.store.lake.read(REPLIES, part, columns=REPLY_COLUMNS) for part in parts)
+    if until is not None:
+        replies = replies.filter(pc.field("asked_at") <= until)
+    return with_closings(edges, memories, replies, run.readings.events(scope))
+
+
+def with_answer_of(edges: pa.Table, memories: pa.Table, answer: ProjectAnswer | None) -> pa.Table:
+    """Return a scope's edges as the answer about all that it holds says."""
+    if answer is None:
+        return edges
+    from cortex.transforms.writer.project import with_project_answer
+
+    return with_project_answer(edges, memories, answer)
+
+
+def still_holding(
+    run: Run,
+    scope: str,
+    memories: pa.Table,
+    answer: ProjectAnswer | None = None,
+    until: datetime | None = None,
+) -> pa.Table:
+    """Return a scope's MEMORIES without what its sessions, read until an instant, and `answer` ended."""
+    edges = with_closings_of(run, scope, EDGES.empty(), memories, until)
+    edges = resolved_edges(with_answer_of(edges, memories, answer), run.readings.merged_journal(scope))
+    ended = with_valid_time(memories, edges, answer.endings() if answer else {}, run.policy)
+    return memories.filter(pc.is_null(ended["valid_until"]))
 
 
 def with_short_forms_of(run: Run, scope: str, memories: pa.Table) -> pa.Table:

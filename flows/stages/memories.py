@@ -12,6 +12,8 @@ from cortex.flows.run.model_replies import (
     answer_about,
     same_statements_in,
     verdicts_of,
+    with_answer_of,
+    with_closings_of,
     with_short_forms_of,
 )
 from cortex.flows.run.run import Run, stage
@@ -30,7 +32,6 @@ from cortex.transforms.schemas import (
     EVENTS,
     JOURNAL,
     MEMORIES,
-    REPLIES,
     Row,
     values,
 )
@@ -53,26 +54,14 @@ def link(run: Run) -> None:
 def _link(run: Run, scope: str, inputs: str, row: StageReport) -> None:
     memories = run.readings.memories(scope)
     edges = links_between(memories, run.readings.vectors(), run.policy, run.embedding.model)
-    edges = _with_answer(run, scope, _with_closings(run, scope, edges, memories), memories)
+    edges = with_closings_of(run, scope, edges, memories)
+    edges = with_answer_of(edges, memories, answer_about(run, scope))
     edges = _with_verdicts(run, scope, edges, memories)
     edges = resolved_edges(edges, run.readings.merged_journal(scope))
     if run.outcome.passes(scope, edges.num_rows, partial(edges_violations, edges, memories)):
         row.rows_in += memories.num_rows
         row.rows_out += run.store.tables.replace(scope, "edges", edges)
         run.ledger.note_output("link", scope, inputs)
-
-
-def _with_closings(run: Run, scope: str, edges: pa.Table, memories: pa.Table) -> pa.Table:
-    """Return a scope's edges with those to what a language model says is no longer true."""
-    lake = run.store.lake
-    parts = set(run.readings.parts(scope)) & set(lake.manifest.partitions(REPLIES.name))
-    if not parts:
-        return edges
-    # Imported here: if no language model has answered none of this is loaded.
-    from cortex.transforms.writer.pairs import REPLY_COLUMNS, with_closings
-
-    replies = [lake.read(REPLIES, part, columns=REPLY_COLUMNS) for part in sorted(parts)]
-    return with_closings(edges, memories, pa.concat_tables(replies), run.readings.events(scope))
 
 
 def _with_verdicts(run: Run, scope: str, edges: pa.Table, memories: pa.Table) -> pa.Table:
@@ -83,16 +72,6 @@ def _with_verdicts(run: Run, scope: str, edges: pa.Table, memories: pa.Table) ->
     from cortex.transforms.writer.pairs import with_verdicts
 
     return with_verdicts(edges, memories, verdicts)
-
-
-def _with_answer(run: Run, scope: str, edges: pa.Table, memories: pa.Table) -> pa.Table:
-    """Return a scope's edges as a language model that read the whole of it says."""
-    answer = answer_about(run, scope)
-    if answer is None:
-        return edges
-    from cortex.transforms.writer.project import with_project_answer
-
-    return with_project_answer(edges, memories, answer)
 
 
 # -- The stage decay: the memories of each scope as they are today.

@@ -30,6 +30,7 @@ BELONGS_TO = {
     "flows/operations/ask/memory_details.py": ("decay",),
     "transforms/memory/fold.py": ("fold",),
     "transforms/memory/lifecycle.py": ("decay",),
+    "transforms/memory/validity.py": ("decay",),
     "transforms/memory/link.py": ("link", "consolidate"),
     "transforms/memory/loss.py": ("guard",),
     "transforms/views/metrics.py": ("stats",),

@@ -5,7 +5,7 @@ import math
 import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -148,14 +148,18 @@ def _share(given: Mapping[str, Any], name: str) -> float:
 # The shortest words of a person that settle something: "use pnpm", "npm".
 SHORTEST_QUOTE_CHARS = 3
 SHORTEST_WRITTEN_CHARS = 12
+# A model that copies adds, drops or moves a word: so much of a quote is exact, in a row.
+EXACT_SHARE, FEWEST_EXACT_CHARS = 0.75, 20
 # Two facts of one answer with this much of the shorter one's words say the same.
 REPETITION_WORDS_SHARE = 0.8
 # Turns around a cited one in which its numbers may stand: a call and its result, a question and its answer.
 NEAR_TURNS = 3
 # Of the parts of a command or a path so many may be somebody's placeholder.
 LACKING_SHARE = 0.25
-# A number of one digit is counted more often than quoted.
-FEWEST_DIGITS = 2
+# A number of one digit is counted more often than quoted; a port, a year or #94 is no other by chance.
+FEWEST_DIGITS, DIGITS_OF_ANYWHERE = 2, 4
+# A word at least so long is known by another ending: devDependency, devDependencies.
+INFLECTED_CHARS = 8
 # What of two inflected words must be the same: "commits" and "committed", "store" and "storing".
 STEM_CHARS, ENDING_CHARS = 4, 3
 # Longer words of a person say themselves what they want.
@@ -186,7 +190,11 @@ _SPELT = re.compile(r"\w*[a-z]\w*[A-Z]\w*|[A-Z]{2}\w*|\w*\d\w*|[\w~.]+(?:/[\w.]+
 # "half-filled", "double/triple", "1-3": English, and the person's own counting.
 _COMPOUND = re.compile(r"(?:[A-Za-z]?[a-z]*|\d)(?:[-/](?:[a-z]+|\d))+")
 _PROPER = re.compile(r"(?<=[a-z,;] )[A-Z][a-z]{2,}\w*")
-_PLACEHOLDER = re.compile(r"<[\w-]{1,40}>")
+_PLACEHOLDER = re.compile(r"<[\w-]{1,40}>|\bv?[XN]\.[YN](?:\.[ZN])?\b")
+# "OAuth-free": a name with a word of English behind it.
+_QUALIFIED = re.compile(r"([A-Za-z0-9]+)(?:-[a-z]+)+")
+_MEASURE = re.compile(r"(\d[\d.,:]*)(?:[mnµ]?s|min|h|d|x|%|px|r?em|[kKMGT]?(?:i?B|Hz)?)")
+_ELLIPSIS = re.compile(r"\[?(?:…|\.{3})\]?")
 _PARTS = re.compile(r"[^\w]+")
 # Words that English writes with a capital and no session needs to say.
 _KNOWN_PROPER = frozenset(
@@ -197,6 +205,10 @@ _KNOWN_PROPER = frozenset(
         *("portuguese", "russian", "italian", "unicode", "markdown", "boolean", "claude"),
     )
 )
+
+
+# Why a fact is not shown that passed the other checks: what it says is there, or was the least.
+REPEATED, BEYOND = "says what another fact of the session says", "comes after"
 
 
 @dataclass(frozen=True)
@@ -219,6 +231,7 @@ class SessionTurns:
         self._bare = [_bare(text) for text in self._texts]
         self._answers = ["" if turn is None else _persons_answer(turn) for turn in turns]
         self._whole = " ".join(self._bare)
+        self._numbers = {_digits(number) for text in self._texts for number in _NUMBER.findall(text)}
         self.is_latin = _is_latin(" ".join(text for text in self._texts))
 
     def cited(self, fact: WrittenFact) -> list[int]:
@@ -228,25 +241,51 @@ class SessionTurns:
         return list(dict.fromkeys(known))
 
     def quoted(self, quote: str, cited: Sequence[int]) -> int | None:
-        """Return the position of the first cited turn in which a quote stands."""
+        """
+        Return the position of the turn in which a quote stands: of the cited ones, else of all.
+
+        It may have left something out, if it says so, and be off by a word where the turn is cited.
+        """
         bare = _bare(quote)
         if len(bare) < SHORTEST_QUOTE_CHARS:
             # "A", "ok": a person's whole answer settles something however short it is.
             return next((at for at in cited if bare and bare == self._answers[at]), None)
-        return next((at for at in cited if bare in self._bare[at]), None)
+        if (exact := next((at for at in cited if bare in self._bare[at]), None)) is not None:
+            return exact
+        parts = [part for part in map(_bare, _ELLIPSIS.split(quote)) if part]
+        if (near := next((at for at in cited if self._has_most(at, parts)), None)) is not None:
+            return near
+        others = enumerate(self._bare) if cited and len(bare) >= FEWEST_EXACT_CHARS else ()
+        return next((at for at, text in others if bare in text), None)
+
+    def _has_most(self, at: int, parts: Sequence[str]) -> bool:
+        """Return whether a turn has the parts of a quote in their order; of a single one most, in a row."""
+        text = self._bare[at]
+        if len(parts) > 1:
+            return all(len(part) >= SHORTEST_QUOTE_CHARS for part in parts) and bool(
+                re.search(".*?".join(map(re.escape, parts)), text, re.DOTALL)
+            )
+        quote = "".join(parts)
+        chars = math.ceil(len(quote) * EXACT_SHARE)
+        starts = range(len(quote) - chars + 1) if chars >= FEWEST_EXACT_CHARS else ()
+        return any(quote[start : start + chars] in text for start in starts)
 
     def missing(self, text: str, cited: Sequence[int]) -> str:
         """Return a number, name or path of `text` that its turns lack, else an empty text."""
         near = {at + step for at in cited for step in range(-NEAR_TURNS, NEAR_TURNS + 1)}
         around = " ".join(self._texts[at] for at in sorted(near) if 0 <= at < len(self._texts))
         numbers = set(_NUMBER.findall(around))
-        for match in _NUMBER.finditer(_NAME.sub(" ", text)):
+        for match in _NUMBER.finditer(unnamed := _NAME.sub(" ", text)):
             number = match[0]
-            is_short = sum(sign.isdigit() for sign in number) < FEWEST_DIGITS
-            if not is_short and number not in numbers and _digits(number) not in _digits(around):
+            digits = sum(sign.isdigit() for sign in number)
+            is_near = number in numbers or _digits(number) in _digits(around)
+            is_name = digits >= DIGITS_OF_ANYWHERE or unnamed[: match.start()].endswith("#")
+            is_known = is_near or (is_name and _digits(number) in self._numbers)
+            if digits >= FEWEST_DIGITS and not is_known:
                 return number
         for match in _NAME.finditer(text):
             name = match[1] or match[2]
+            name = measure[1] if (measure := _MEASURE.fullmatch(name)) else name
             if not _COMPOUND.fullmatch(name) and not self._has(name):
                 return name
         if self.is_latin:
@@ -257,7 +296,10 @@ class SessionTurns:
 
     def _has(self, name: str) -> bool:
         """Return whether a name stands in the session, whole or in its parts; of a command nearly all."""
-        if _bare(name) in self._whole:
+        bare = _bare(qualified[1] if (qualified := _QUALIFIED.fullmatch(name)) else name)
+        if bare in self._whole:
+            return True
+        if bare.isalpha() and len(bare) >= INFLECTED_CHARS and bare[:-1] in self._whole:
             return True
         parts = [_bare(part) for part in _PARTS.split(_PLACEHOLDER.sub(" ", name)) if len(part) > 1]
         lacking = sum(part not in self._whole for part in parts)
@@ -331,7 +373,7 @@ def checked_facts(
 
     A fact is refused where its quote does not stand in one of its turns, none of its turns exists, it names
     what they lack, would show a secret, turns an assistant against its person, or says what another fact of
-    the answer says.
+    the answer says. A reason, or what was turned down, is left out by itself where it names what they lack.
     """
     kept: list[set[str]] = []
     results = []
@@ -342,14 +384,14 @@ def checked_facts(
         turns = tuple(turn for place in order if (turn := evidence.turns[place]) is not None)
         words = long_words(fact.statement)
         trust = _trust(fact, evidence, order, policy) if at is not None else TRUSTS[0]
-        reason = _fault(fact, evidence, cited, at) or _order_in(fact, trust, turns, policy)
+        reason = _fault(fact, evidence, order, at) or _order_in(fact, trust, turns, policy)
         if not reason and any(share_of_fewer(words, other) >= REPETITION_WORDS_SHARE for other in kept):
-            reason = "says what another fact of the session says"
+            reason = REPEATED
         if not reason and len(kept) >= most:
-            reason = f"comes after {most} others"
+            reason = f"{BEYOND} {most} others"
         if not reason:
             kept.append(words)
-        results.append(Checked(fact, turns, trust, reason))
+        results.append(Checked(_within(fact, evidence, order), turns, trust, reason))
     return results
 
 
@@ -362,11 +404,19 @@ def _fault(fact: WrittenFact, evidence: SessionTurns, cited: Sequence[int], quot
         return "names no turn of the session"
     if quoted_at is None:
         return "its quote is not in its turns"
-    words = " ".join((fact.statement, fact.caveat, fact.why, fact.instead_of))
-    if kinds_of_secret(words):
+    if kinds_of_secret(" ".join((fact.statement, fact.caveat, fact.why, fact.instead_of))):
         return "would show a secret"
-    missing = evidence.missing(words, cited)
+    # Each by itself: where one ends without a stop, the capital of the next is no name.
+    missing = evidence.missing(fact.statement, cited) or evidence.missing(fact.caveat, cited)
     return f"its turns do not say {missing}" if missing else ""
+
+
+def _within(fact: WrittenFact, evidence: SessionTurns, cited: Sequence[int]) -> WrittenFact:
+    """Return a fact without a reason, or what was turned down, that names what its turns lack."""
+    why, instead_of = (
+        "" if evidence.missing(words, cited) else words for words in (fact.why, fact.instead_of)
+    )
+    return replace(fact, why=why, instead_of=instead_of)
 
 
 def _trust(fact: WrittenFact, evidence: SessionTurns, order: Sequence[int], policy: Policy) -> str:
@@ -413,10 +463,10 @@ def _is_inflected(word: str, other: str) -> bool:
 
 
 def _words_of(turn: Turn) -> str:
-    """Return all that a request shows of a turn: also a call's input, and the day on which it was said."""
+    """Return all that a request shows of a turn: also a call's input, and the minute in which it was said."""
     columns = ("text", "tool_name", "tool_input", "git_branch")
-    day = f"{turn['said_at']:%Y-%m-%d}" if turn["said_at"] else ""
-    return "\n".join([*(str(turn[name]) for name in columns if turn[name]), day])
+    minute = f"{turn['said_at']:%Y-%m-%d %H:%M}" if turn["said_at"] else ""
+    return "\n".join([*(str(turn[name]) for name in columns if turn[name]), minute])
 
 
 def _persons_answer(turn: Turn) -> str:

@@ -49,6 +49,7 @@ from cortex.transforms.writer.written import (
     OVER,
     REFUSED_CONFIDENCE,
     SESSION_PURPOSE,
+    is_spare,
     statement_of,
 )
 
@@ -219,8 +220,10 @@ def _side(row: Mapping[str, object]) -> PairedMemory:
 
 # -- Edges from what a language model wrote to what it says is no longer true: proposals, never decisions.
 
-CLOSING_COLUMNS = ["memory_id", "project_id", "memory_type", "text", "trust", "updated_at", "evidence"]
-CLOSER_COLUMNS = ["session_id", "layer", "text", "trust", "confidence"]
+CLOSING_COLUMNS = [
+    *("memory_id", "project_id", "memory_type", "text", "trust", "status", "updated_at", "evidence"),
+]
+CLOSER_COLUMNS = ["session_id", "layer", "text", "reason", "trust", "confidence"]
 REPLY_COLUMNS = ["session_id", "turn_ids", "known", "purpose", "model", "prompt", "text", "asked_at"]
 
 
@@ -229,9 +232,10 @@ def with_closings(edges: pa.Table, memories: pa.Table, replies: pa.Table, events
     Return EDGES of a scope with one `contradicts` from each fact of a model to each memory that it closes.
 
     Takes MEMORIES, REPLIES and EVENTS of the scope. Such an edge takes the place of the one that the pair
-    had; its source is the newer, its rule `proposed_by_model`. A fact that was over when its session ended
-    has no memory: the record of what came of the session stands for it. Both ends are active, the closed one
-    was named in the request and has not been said again since, and a stranger's words close nothing.
+    had; its source is the newer, its rule `proposed_by_model`. A fact without a memory of its own, since it
+    was over when its session ended, is unsure or said by another one, closes by the record of what came of
+    the session. Both ends are active, the closed one was named in the request and has not been said again
+    since, and neither what the checks refused nor a stranger's words close anything.
     """
     last = _last_replies(replies)
     closings = list(_closings(memories, last, _checked(events))) if last else []
@@ -246,32 +250,31 @@ def with_closings(edges: pa.Table, memories: pa.Table, replies: pa.Table, events
 
 
 def _checked(events: pa.Table) -> set[tuple[str, str, str]]:
-    """Return session, layer and text of the facts of models that passed the checks, a stranger's left out."""
+    """Return session, layer and text of the facts of models that are believed, a stranger's left out."""
     is_checked = pc.starts_with(events["layer"], LAYER_PREFIX)
     rows = events.filter(is_checked).select(CLOSER_COLUMNS).to_pylist()
     return {
         (row["session_id"], row["layer"], row["text"])
         for row in rows
-        if row["confidence"] > REFUSED_CONFIDENCE and row["trust"] != TRUSTS[0]
+        if (row["confidence"] > REFUSED_CONFIDENCE or is_spare(row)) and row["trust"] != TRUSTS[0]
     }
 
 
 def _closings(
     memories: pa.Table, replies: Iterable[Row], checked: Collection[tuple[str, str, str]]
 ) -> Iterator[Row]:
-    is_active = pc.field("status") == "active"
-    active = {row["memory_id"]: row for row in memories.filter(is_active).select(CLOSING_COLUMNS).to_pylist()}
+    rows = {row["memory_id"]: row for row in memories.select(CLOSING_COLUMNS).to_pylist()}
+    active = {name: row for name, row in rows.items() if row["status"] == "active"}
     for reply in replies:
         answer = parsed_answer(reply["text"])
         for fact in answer.facts if answer else ():
             if not fact.closes:
                 continue
-            if fact.state not in OVER:
-                newer = _memory_of(fact, reply, active)
-            elif (reply["session_id"], _layer(reply), statement_of(fact)) in checked:
+            newer = _memory_of(fact, reply, rows)
+            if newer is None and (reply["session_id"], _layer(reply), statement_of(fact)) in checked:
                 newer = _record_of(reply, active)
-            else:
-                newer = None
+            # One that a person has put aside closes nothing more, nor does the record in its place.
+            newer = newer and active.get(newer["memory_id"])
             for name in _closed(fact, reply["known"]):
                 older = active.get(name)
                 if newer and older and newer is not older and older["updated_at"] <= newer["updated_at"]:
@@ -293,12 +296,14 @@ def _layer(reply: Row) -> str:
     return f"{LAYER_PREFIX}{reply['model']}@{reply['prompt']}"
 
 
-def _memory_of(fact: WrittenFact, reply: Row, active: Mapping[str, Row]) -> Row | None:
-    """Return the memory that a fact of a reply makes; none if it was refused or is not shown."""
+def _memory_of(fact: WrittenFact, reply: Row, rows: Mapping[str, Row]) -> Row | None:
+    """Return the memory that a fact of a reply makes; none if it was over, refused or is not shown."""
+    if fact.state in OVER:
+        return None
     _, memory_type = FACT_KINDS.get(fact.fact_type, FACT_KINDS["context"])
     statement = statement_of(fact)
-    for scope in sorted({row["project_id"] for row in active.values()}):
-        row = active.get(memory_id(scope, memory_type, statement))
+    for scope in sorted({row["project_id"] for row in rows.values()}):
+        row = rows.get(memory_id(scope, memory_type, statement))
         if row and row["trust"] != TRUSTS[0] and _is_seen(row, reply):
             return row
     return None

@@ -554,6 +554,8 @@ def _believed_order(
         row = memories.get(_name(item))
         if row is None or row["memory_id"] in gone or row["memory_id"] in ordered:
             continue
+        if row["memory_type"] == "outcome":
+            continue  # a brief shows the last ones by themselves
         group = group_of.get(row["memory_id"])
         if group is None or group not in groups_named:
             ordered.append(str(row["memory_id"]))

@@ -218,7 +218,7 @@ def _pieces_in_frame(text: str) -> str:
 
 # A known memory is named by the beginning of its id: enough to tell thirty of them apart.
 ID_CHARS = 10
-KNOWN_CHARS = 300
+KNOWN_CHARS = 420
 # Fewer words settle and ask nothing: "hi", "thanks".
 FEWEST_LINES = 2
 # What a piece's request says around the piece.
@@ -393,7 +393,8 @@ def _listed(known: Sequence[KnownMemory]) -> str:
     if not known:
         return "<known>\nnothing yet\n</known>\n\n"
     rows = [
-        f"[{memory.memory_id[:ID_CHARS]}] {' '.join(memory.text.split())[:KNOWN_CHARS]}" for memory in known
+        f"[{memory.memory_id[:ID_CHARS]}] {shortened(' '.join(memory.text.split()), KNOWN_CHARS)}"
+        for memory in known
     ]
     return "<known>\n" + "\n".join(rows) + "\n</known>\n\n"
 

@@ -30,7 +30,9 @@ from cortex.transforms.schemas import EPOCH, EVENTS, TRUSTS, Row
 from cortex.transforms.words.orders import OUTCOMES, REASONS, objection_to
 from cortex.transforms.words.sentences import STATEMENT, sentences, shortened
 from cortex.transforms.writer.answer import (
+    BEYOND,
     FACT_KINDS,
+    REPEATED,
     Checked,
     SessionAnswer,
     SessionTurns,
@@ -55,6 +57,7 @@ HIDDEN_BY = 0.01
 # What is refused, over before the session ended or unsure is stored and never shown.
 REFUSED_CONFIDENCE = 0.0
 OVER = ("done", "taken_back")
+_REFUSED = "refused: "
 _PART = re.compile(rf"\b({'|'.join(OUTCOME_PARTS)}): ")
 
 
@@ -272,7 +275,7 @@ def _fact_row(
     reason = "" if is_borrowed else shortened(fact.why, _WHY_CHARS)
     row = _row(reply, event_type, memory_type, statement, rests_on, policy)
     row.update(
-        reason=(f"refused: {checked.refused}" if checked.refused else reason) or None,
+        reason=(f"{_REFUSED}{checked.refused}" if checked.refused else reason) or None,
         rejected=shortened(fact.instead_of, _INSTEAD_CHARS) or None,
         files=list(dict.fromkeys(FILE.findall(statement)))[:FILES_OF_FACT],
         confidence=_confidence(checked, policy.threshold("shown_min_confidence")),
@@ -287,6 +290,11 @@ def statement_of(fact: WrittenFact) -> str:
     statement = cut_between(fact.statement, _STATEMENT_CHARS)
     caveat = cut_between(fact.caveat, _CAVEAT_CHARS).strip(" .()")
     return f"{statement.rstrip(' .')} ({caveat})." if statement and caveat else statement
+
+
+def is_spare(event: Row) -> bool:
+    """Return whether a refused fact passed the checks: another one says it, or there were enough."""
+    return (event["reason"] or "").startswith((f"{_REFUSED}{REPEATED}", f"{_REFUSED}{BEYOND}"))
 
 
 def _confidence(checked: Checked, least_shown: float) -> float:
@@ -432,10 +440,16 @@ def known_memories(
     ]
 
 
-def moments(memories: pa.Table, read_at: Mapping[str, datetime]) -> list[datetime]:
-    """Return when what may be named has changed, the latest first: each is a value of `as_of`."""
+def moments(
+    memories: pa.Table, read_at: Mapping[str, datetime], answered_at: Iterable[datetime] = ()
+) -> list[datetime]:
+    """
+    Return when what may be named has changed, the latest first: each is a value of `as_of`.
+
+    `answered_at` are the moments of answers about the whole project, which end memories.
+    """
     explicit = memories.filter(pc.field("source_type") == "explicit")["recorded_at"].to_pylist()
-    return sorted({*read_at.values(), *(at for at in explicit if at)}, reverse=True)
+    return sorted({*read_at.values(), *answered_at, *(at for at in explicit if at)}, reverse=True)
 
 
 def _is_written(row: Row, session_id: str, read_at: Mapping[str, datetime], as_of: datetime | None) -> bool:

@@ -178,7 +178,7 @@ def test_words_of_two_facts_name_no_one_memory(cortex, samples):
 
 def test_brief_prints_what_the_assistant_is_handed(cortex, samples):
     answer = cortex("brief", "--project", "tidepool")
-    assert answer.code == 0 and "SQLite" in answer.out
+    assert answer.code == 0 and "raw payloads" in answer.out
     [brief] = cortex("brief", "--project", "tidepool", "--json").json["briefs"]
     assert brief["text"] == answer.out
 

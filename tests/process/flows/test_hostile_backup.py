@@ -54,7 +54,10 @@ class Archive:
         """Change a part, its hash and the sizes."""
         self.head["bytes"] += len(body) - len(self.parts.get(name, b""))
         self.parts[name] = body
-        self.head["files"][name] = hashlib.sha256(body).hexdigest()
+        digest = hashlib.sha256(body).hexdigest()
+        self.head["files"][name] = digest
+        if name.startswith("lake/"):
+            self.edit_manifest(lambda manifest: manifest["digests"].update({name[len("lake/") :]: digest}))
 
     def edit_manifest(self, change: Callable[[dict[str, Any]], object]) -> None:
         manifest = json.loads(self.parts[MANIFEST])

@@ -98,12 +98,8 @@ def test_a_dry_run_prints_the_files_and_writes_none(cortex, machine, tmp_path):
     before = set(tmp_path.rglob("*"))
     answer = cortex("schedule", "install", "--dry-run")
     assert "[Timer]" in answer.out and "Nothing has been changed yet." in answer.err
-    assert [
-        path for path in sorted(tmp_path.rglob("*")) if path not in before and "log" not in path.name
-    ] == [
-        tmp_path / "cortex-home",
-        tmp_path / "cortex-home" / "engine",
-    ]
+    written = [path for path in tmp_path.rglob("*") if path not in before and path.is_file()]
+    assert [path for path in written if "log" not in path.name] == [tmp_path / "cortex-home" / "engine"]
 
 
 def test_where_nothing_works_the_next_step_is_named(cortex, machine):

@@ -15,7 +15,17 @@ from cortex.storage.model_calls import Spending
 from cortex.storage.settings.settings import ModelBudget
 from cortex.transforms.schemas import REPLIES
 from tests.bench import NOW, words_for_a_model
-from tests.model_server import HOSTILE, Answer, Body, ModelServer, Recorded, always, noisy, oracle
+from tests.model_server import (
+    HOSTILE,
+    Answer,
+    Body,
+    ModelServer,
+    Recorded,
+    always,
+    noisy,
+    oracle,
+    turns_shown,
+)
 from tests.transcripts import Talk
 from tests.whole.flows.test_writing import FACT, OUTCOME, WritingBench, talk
 
@@ -146,6 +156,30 @@ def test_recorded_answers_are_found_by_the_request_that_was_sent(home, projects,
     answer = Recorded(folder, [("session", "session@2")])
     assert answer(bodies[0], 0).text == json.dumps(ANSWER)
     assert answer(bodies[0] | {"system": "Other words."}, 0).status == 401
+
+
+def test_only_for_measuring_a_session_is_answered_by_what_was_said_of_the_same_turns(tmp_path):
+    def asked(known: str, turns: str, before: str = "<about>\nnothing\n</about>") -> Body:
+        content = f"{before}\n<known>\n{known}\n</known>\n<session>\n{turns}\n</session>\n\nNow write."
+        return {"messages": [{"content": content}], "system": "s", "model": "m", "max_tokens": 1} | {
+            "output_config": {"format": {"schema": {}}}
+        }
+
+    def shown_in(body: Body) -> str:
+        return turns_shown(body["messages"][0]["content"])
+
+    first, piece = asked("nothing yet", "[t1] person: hi"), asked("", "[t1] person: hi", "part 1")
+    assert shown_in(first) == shown_in(asked("[0123456789] Tides", "[t1] person: hi"))
+    assert shown_in(first) != shown_in(asked("nothing yet", "[t1] person: ho"))
+    assert shown_in(piece) == "" == turns_shown("<project>\n[m1] Tides\n</project>")
+    row = {"turns": shown_in(first), "text": "{}"}
+    (tmp_path / "r.json").write_text(json.dumps(row))
+    (tmp_path / "other.json").write_text(json.dumps({"text": "{}"}))
+    again = asked("[0123456789] Tides", "[t1] person: hi")
+    for is_lenient, status in ((True, 200), (False, 401)):
+        answer = Recorded(tmp_path, PURPOSES, is_lenient=is_lenient)
+        assert answer(again, 0).status == status
+        assert answer(piece, 1).status == 401
 
 
 def test_a_store_is_run_to_the_first_request_without_an_answer_in_the_order_of_reading(

@@ -429,32 +429,58 @@ def test_a_request_that_waits_in_a_batch_is_made_as_it_was_sent(writing_bench, m
         assert asked() == {unnamed}
 
 
-def test_what_a_later_session_closes_is_proposed_to_the_person(writing_bench):
+NEWER = "Postgres on kelp-2 keeps the tide tables since a second writer came."
+
+
+def moving(body: dict[str, Any], number: int) -> Answer:
+    """Answer that the tide tables are in SQLite, and where they were moved, that they are no more."""
+    content = body["messages"][0]["content"]
+    if "kelp-2" not in content.partition("<session>")[2]:
+        return answers(FACT)
+    known = content.partition("<known>\n[")[2][:10]
+    moved = {"statement": NEWER, "why": "", "instead_of": "", "turns": ["t1"], "closes": [known]}
+    return answers(FACT | moved | {"quote": "move the tide tables to Postgres on kelp-2"}, open="")
+
+
+def write_move(bench: Bench) -> None:
+    later = Talk("s2", start=NOW - timedelta(hours=5))
+    later.user("Please move the tide tables to Postgres on kelp-2, since a second writer came.")
+    later.assistant("Moved: Postgres on kelp-2 keeps them now.").write(bench.projects)
+
+
+def test_what_a_session_closed_is_named_in_no_later_request(writing_bench):
     talk(start=NOW - timedelta(hours=9)).write(writing_bench.projects)
-    newer = "Postgres on kelp-2 keeps the tide tables since a second writer came."
-
-    def closing(body: dict[str, Any], number: int) -> Answer:
-        content = body["messages"][0]["content"]
-        if "kelp-2" not in content:
-            return answers(FACT)
-        known = content.partition("<known>\n[")[2][:10]
-        moved = {"statement": newer, "why": "", "instead_of": "", "turns": ["t1"], "closes": [known]}
-        return answers(FACT | moved | {"quote": "move the tide tables to Postgres on kelp-2"}, open="")
-
-    with ModelServer(closing) as server:
+    with ModelServer(moving) as server:
         bench = replace(writing_bench, url=server.url)
         bench.backfill()
-        later = Talk("s2", start=NOW - timedelta(hours=5))
-        later.user("Please move the tide tables to Postgres on kelp-2, since a second writer came.")
-        later.assistant("Moved: Postgres on kelp-2 keeps them now.").write(bench.projects)
+        write_move(bench)
+        bench.backfill()
+        last = Talk("s3", start=NOW - timedelta(hours=2)).user("Which tide tables has kelp-2 got by now?")
+        last.assistant("kelp-2 has one for each of 12 buoys, and one of all.").write(bench.projects)
+        bench.backfill()
+        of_sessions = [each.partition("</known>")[0] for each in server.contents() if "<known>" in each]
+        assert [(STATEMENT in each, NEWER in each) for each in of_sessions] == [
+            *((False, False), (True, False), (False, True)),
+        ]
+        of_project = [each for each in server.contents() if each.startswith("<project>")]
+        assert of_project and NEWER in of_project[-1]
+        assert not any(STATEMENT in each for each in of_project)
+
+
+def test_what_a_later_session_closes_is_proposed_to_the_person(writing_bench):
+    talk(start=NOW - timedelta(hours=9)).write(writing_bench.projects)
+    with ModelServer(moving) as server:
+        bench = replace(writing_bench, url=server.url)
+        bench.backfill()
+        write_move(bench)
         bench.backfill()
         ((item,),) = [each.items for each in review(bench.context)]
         assert (item.kind, item.texts, item.detail) == (
             "contradiction",
-            (STATEMENT, newer),
+            (STATEMENT, NEWER),
             "proposed_by_model",
         )
-        (brief,) = [path.read_text() for path in bench.home.rglob("*.md") if newer[:30] in path.read_text()]
+        (brief,) = [path.read_text() for path in bench.home.rglob("*.md") if NEWER[:30] in path.read_text()]
         assert STATEMENT[:30] not in brief
         edges = edges_of(bench)
         with opened("rebuild", bench.context) as run:
@@ -463,7 +489,7 @@ def test_what_a_later_session_closes_is_proposed_to_the_person(writing_bench):
         rederived(bench, is_promoted=True)
         assert edges_of(bench) == edges
         resolve_items(bench.context, accept=[item])
-        assert newer in shown(bench) and STATEMENT not in shown(bench)
+        assert NEWER in shown(bench) and STATEMENT not in shown(bench)
         assert len(asked_about_sessions(server)) == 2
 
 

@@ -144,6 +144,25 @@ def test_what_was_over_closes_nothing_unchecked_or_without_a_record(record, seen
     assert linked(OLDER, record, replies=[answer], seen=[seen]).num_rows == 0
 
 
+SPARE = {"confidence": 0.0, "reason": "refused: says what another fact of the session says"}
+
+
+@pytest.mark.parametrize(
+    "seen", [SEEN, SEEN | SPARE, SEEN | SPARE | {"reason": "refused: comes after 12 others"}]
+)
+def test_what_is_unsure_or_said_by_another_fact_closes_by_the_record_of_the_session(seen):
+    (edge,) = linked(OLDER, RECORD, replies=[reply(OLD_ID[:ID_CHARS])], seen=[seen]).to_pylist()
+    assert (edge["source_id"], edge["target_id"]) == ("record", OLD_ID)
+
+
+def test_what_was_refused_or_a_person_put_aside_closes_nothing_by_the_record():
+    answer = reply(OLD_ID[:ID_CHARS])
+    invented = SEEN | {"confidence": 0.0, "reason": "refused: its turns do not say kelp-3"}
+    assert linked(OLDER, RECORD, replies=[answer], seen=[invented]).num_rows == 0
+    put_aside = NEWER | {"status": "superseded"}
+    assert linked(OLDER, put_aside, RECORD, replies=[answer], seen=[SEEN]).num_rows == 0
+
+
 def told(older, newer=NEWER, edges=CLOSED):
     known = with_valid_time(memories(older, newer), edges, {}, POLICY)
     choices = choose(known, edges, POLICY, project_name="kelp", budget_tokens=2000)

@@ -54,3 +54,5 @@ def test_what_was_known_at_a_moment_before_can_be_named_again():
     steps = moments(memories(*rows), READ_AT)
     assert steps == sorted(steps, reverse=True)
     assert [named(*rows, as_of=at) for at in steps] == [["written", "explicit"], ["written"], []]
+    answered = START + timedelta(days=5)
+    assert moments(memories(*rows), READ_AT, [answered]) == [answered, *steps]

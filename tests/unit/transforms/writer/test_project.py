@@ -121,6 +121,12 @@ def test_a_project_is_due_until_all_that_it_holds_was_seen():
     assert is_project_due([*lines, fact("later", "x y", 8)], replies)
 
 
+def test_a_record_of_a_session_takes_no_place_in_the_order():
+    tell = ["record", "rule", "new", "plan", "old", "same"]
+    answer = believed(given(tell=[number(name) for name in tell]))
+    assert list(answer.order) == tell[1:]
+
+
 def test_what_no_longer_holds_ends_its_valid_time_and_names_the_line():
     answer = believed(given(over=[over("old", "new"), over("plan", "c1", "done")]))
     rows = memories(*ROWS)

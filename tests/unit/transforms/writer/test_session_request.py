@@ -13,7 +13,7 @@ from tests.rows import START, turn, turns
 POLICY, PROMPT = read_policy(None), read_prompt(SESSION_PROMPT)
 
 # Replies are kept under the hash of what was asked: a changed instruction is a new version of the prompt.
-SYSTEM_SHA256 = "c68559e5635fea3e5ce9c29a002a4997f2595c58a1f05460f1ff06d82537a84b"
+SYSTEM_SHA256 = "bb236bd40ce810f0ec809f33043670eba9c0f52b5e054adb450d0413d46a60ac"
 SCHEMA_SHA256 = "bb92744faf6fbcf28faf0ff833d6f4abd2a4b522bc9281944b3e4b17a7395780"
 
 
@@ -131,6 +131,12 @@ def test_a_long_session_loses_what_the_assistant_said_before_what_the_person_wan
         line.words for line in lines if line.speaker.startswith("person")
     ]
     assert shown[-2].words.startswith("answer 59")
+
+
+def test_a_known_line_holds_a_whole_fact_with_what_limits_it():
+    words = f"{'Tides rise twice. ' * 17}(tried on kelp-2 only)."
+    content = asked(*SESSION, known=[KnownMemory("a" * 32, words)]).request.content
+    assert words in content.partition("</known>")[0]
 
 
 def test_silence_an_unknown_result_a_command_a_pause_and_a_new_file_are_told_apart():

@@ -172,6 +172,102 @@ def test_the_day_of_a_turn_and_a_placeholder_are_no_inventions(statement):
     assert fact["confidence"] == 0.9
 
 
+CAMPAIGN = (
+    turn(
+        1, "The whale recorder of campaign #94 listens on port 2022; it records OpusFrames. Never reset it."
+    ),
+    answer_turn(2, "I set the recorderDependencies and measured 0.135 seconds a frame."),
+    *(answer_turn(3 + n, "The reef is quiet.") for n in range(8)),
+    turn(11, "ok, but only on the server kelp-2 and never by hand"),
+)
+MINUTE = f"{CAMPAIGN[-1]['said_at']:%Y-%m-%d %H:%M}"
+SAYS = POSTGRES | {"why": "", "quote": "ok, but only on the server kelp-2", "turns": ["t11"]}
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"statement": "The whale recorder listens on port 2022.", "caveat": f"as of {MINUTE}"},
+        {"statement": "The whale recorder belongs to campaign #94."},
+        {"statement": "The whale recorder needs 0.135s a frame."},
+        {"statement": "The whale recorder needs one recorderDependency."},
+        {"statement": "The whale recorder writes an OpusFrames-based file named vX.Y.Z."},
+        {
+            "statement": "The whale recorder runs on kelp-2 only",
+            "caveat": "Not tried",
+            "why": "Never by hand",
+        },
+        {"statement": "The whale recorder runs on kelp-2 only", "instead_of": "Resetting it by hand"},
+    ],
+    ids=[
+        "far number and minute",
+        "number of a thing",
+        "unit",
+        "singular",
+        "compound",
+        "fields",
+        "turned down",
+    ],
+)
+def test_what_stands_in_the_session_in_another_form_is_no_invention(said):
+    (fact,) = of_model(written(rows=CAMPAIGN, replies=replies(SAYS | said, rows=CAMPAIGN)))
+    assert (fact["confidence"], fact["reason"]) == (0.9, said.get("why"))
+
+
+@pytest.mark.parametrize(
+    ("statement", "lacking"),
+    [
+        ("The whale recorder listens on port 2023.", "2023"),
+        ("The whale recorder belongs to campaign #95.", "95"),
+        ("The whale recorder belongs to campaign 94 of 12.", "94"),
+        ("The whale recorder needs 0.136s a frame.", "0.136"),
+        ("The whale recorder needs one buoyDependency.", "buoyDependency"),
+        ("The whale recorder writes OpusFrames.tsx.", "OpusFrames.tsx"),
+    ],
+)
+def test_an_invented_number_or_name_is_refused_however_near_it_is(statement, lacking):
+    said = SAYS | {"statement": statement}
+    (fact,) = of_model(written(rows=CAMPAIGN, replies=replies(said, rows=CAMPAIGN)))
+    assert (fact["reason"], fact["confidence"]) == (f"refused: its turns do not say {lacking}", 0.0)
+
+
+@pytest.mark.parametrize("field", ["why", "instead_of"])
+def test_a_reason_or_what_was_turned_down_is_left_out_by_itself(field):
+    column = {"why": "reason", "instead_of": "rejected"}[field]
+    (fact,) = of_model(written(POSTGRES | {field: "Oracle in src/whales.py costs 4711 a year"}))
+    assert (fact["confidence"], fact[column]) == (0.9, None)
+
+
+@pytest.mark.parametrize(
+    ("quote", "turns_named", "line"),
+    [
+        ("ok, but only on the server \u201ckelp\u20112\u201d".replace("\u2011", "-"), ["t3"], 3),
+        ("keep the tide tables … one file is easy to copy", ["t1"], 1),
+        ("decided to keep all the tide tables in SQLite, because one file is easy to copy.", ["t1"], 1),
+        ("since they arrive from 12 buoys at once", ["t3"], 2),
+    ],
+    ids=["other marks", "left out between", "a word more", "in a turn that is not named"],
+)
+def test_a_quote_is_known_by_most_of_its_words(quote, turns_named, line):
+    (fact,) = of_model(written(POSTGRES | {"quote": quote, "turns": turns_named}))
+    assert (fact["confidence"], fact["lines"][0]) == (0.9, line)
+
+
+@pytest.mark.parametrize(
+    "quote",
+    [
+        "one file is easy to copy … keep the tide tables",
+        "keep the tide tables … in Oracle",
+        "only",
+        "never keep a tide table in any SQLite since no file is easy to copy",
+    ],
+    ids=["another order", "a part that is nowhere", "too short to be looked for", "other words"],
+)
+def test_a_quote_that_is_in_no_turn_is_none(quote):
+    (fact,) = of_model(written(POSTGRES | {"quote": quote, "turns": ["t1"]}))
+    assert fact["reason"] == "refused: its quote is not in its turns"
+
+
 def test_a_fact_that_repeats_another_is_refused():
     first, second = of_model(written(POSTGRES, POSTGRES | {"statement": POSTGRES["statement"][:-1] + "!"}))
     assert sorted([first["confidence"], second["confidence"]]) == [0.0, 0.9]

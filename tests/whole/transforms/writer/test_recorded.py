@@ -4,8 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.writer_quality import scored
+from benchmarks.writer_quality import PlayedStore, scored
+from benchmarks.writer_requests import played, read_in
 from cortex.scores.extraction_scores import DenseEvaluation
+from cortex.storage.store import Store
 from cortex.transforms.writer.request import SESSION_PROMPT
 
 pytestmark = pytest.mark.real
@@ -14,22 +16,19 @@ REPLIES = Path(__file__).parents[3] / "fixtures" / "recorded-replies"
 
 
 @pytest.fixture(scope="module")
-def results(real_data: Path) -> dict[str, DenseEvaluation]:
-    """Return the scores of rules and writer on the sessions with a recorded answer."""
+def results(real_data: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, DenseEvaluation]:
+    """Return the scores of rules and writer on the sessions with a recorded answer, a project a store."""
     dense = real_data / "labels-dense"
-    pairs = [
-        (real_data / "transcripts", dense / "dev.jsonl"),
-        (real_data / "transcripts-2", dense / "second.jsonl"),
-    ]
-    found = scored(pairs, REPLIES)[0]
-    if not found["writer"].labels:
+    stores = []
+    for folder in sorted([*real_data.glob("transcripts/*/"), *real_data.glob("transcripts-2/*/")]):
+        home = tmp_path_factory.mktemp(folder.name) / "home"
+        read_in(home, folder)
+        played(home, REPLIES)
+        stores.append(PlayedStore(Store(home)))
+    scores = scored(stores, [dense / "dev.jsonl", dense / "second.jsonl"])
+    if not scores["writer"].labels:
         pytest.skip(f"no answer to a request of {SESSION_PROMPT} is recorded yet")
-    return found
-
-
-def test_every_recorded_answer_belongs_to_a_request_as_it_is_made_today(results):
-    answered = {label["session"] for label in results["writer"].labels}
-    assert len(answered) == len(list(REPLIES.glob("*.json")))
+    return scores
 
 
 def test_what_is_shown_of_them_is_worth_keeping(results):
