@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from cortex.transforms.writer.validity import with_valid_time
 
 from cortex.flows.run.run import Run
 from cortex.storage.lake.lake import Change
 from cortex.storage.lake.manifest import ManifestNotes, PromptChoice
 from cortex.transforms.errors import UsageError
 from cortex.transforms.memory.consolidate import NO_SAME_STATEMENTS, SameStatements
+from cortex.transforms.memory.validity import with_valid_time
 from cortex.transforms.schemas import EDGES, GLOBAL_SCOPE, REPLIES
 from cortex.transforms.views.review import resolved_edges
 from cortex.transforms.writer.request import SESSION_PROMPT, version_of
