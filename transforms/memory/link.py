@@ -19,6 +19,17 @@ from cortex.transforms.words.facts import Fact, Reversals, Vocabulary, has_swapp
 from cortex.transforms.words.sentences import nested, share_of_fewer
 from cortex.transforms.words.slots import WORDING, SlotParser, SlotStems
 
+# The rules by which two are at odds, the surest first.
+CONTRARY_RULES = (
+    "each_chooses_what_the_other_rejects",
+    "rejected_there_chosen_here",
+    "left_there_chosen_here",
+    "other_value",
+    "opposite",
+    "negation",
+    "number",
+)
+
 # -- Which memories are near each other: calibrated similarity of vectors, shared terms if there is none.
 
 Pairs = dict[tuple[str, str], float]

@@ -7,9 +7,9 @@ from datetime import datetime
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cortex.transforms.memory.link import CONTRARY_RULES
 from cortex.transforms.policy import Policy
 from cortex.transforms.schemas import MEMORIES, PROPOSED_BY_MODEL, TRUSTS, Row
-from cortex.transforms.views.review import CONTRARY_RULES
 
 _COLUMNS = [
     *("memory_id", "memory_type", "source_type", "is_pinned", "trust", "status", "initial_confidence"),

@@ -8,20 +8,11 @@ import pyarrow as pa
 
 from cortex.transforms.identity import content_id
 from cortex.transforms.journal_entries import Dismiss, Merge, entries_in
+from cortex.transforms.memory.link import CONTRARY_RULES
 from cortex.transforms.memory.reality import Doubt
 from cortex.transforms.policy import Policy
 from cortex.transforms.schemas import BY_A_PERSON, EDGES, PROPOSED_BY_MODEL, UNSURE_BY_MODEL, Row
 
-# The rules by which two are at odds (`link`), the surest first.
-CONTRARY_RULES = (
-    "each_chooses_what_the_other_rejects",
-    "rejected_there_chosen_here",
-    "left_there_chosen_here",
-    "other_value",
-    "opposite",
-    "negation",
-    "number",
-)
 CONTRADICTION, STALE, MERGE = "contradiction", "stale", "merge"
 
 

@@ -97,7 +97,7 @@ def test_recall_prints_the_fields_that_programs_rely_on(cortex, samples):
     assert set(results[0]) == {
         "id", "rank", "score", "kind", "memory_type", "text", "project", "project_id", "confidence", "trust",
         "speaker", "status", "created_at", "evidence", "doubt", "code", "replaces", "statement",
-        "passage", "nearby", "why", "rejected",
+        "passage", "nearby", "why", "chosen", "rejected",
     }  # fmt: skip
     first = results[0]
     assert "SQLite" in first["text"] and first["project"] == "tidepool"

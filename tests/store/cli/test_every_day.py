@@ -169,11 +169,6 @@ def test_a_store_that_is_not_encrypted_says_so(cortex, samples):
     assert cortex("decrypt").out == "The store is not encrypted: nothing to do.\n"
 
 
-def test_a_secret_that_was_taken_out_of_what_is_remembered_is_mentioned(cortex, samples):
-    answer = cortex("remember", "--project", "tidepool", "The uploader's key is AKIAIOSFODNN7EXAMPLE.")
-    assert answer.code == 0 and "A secret in it was replaced" in answer.err
-
-
 # One session at once
 
 
