@@ -215,21 +215,21 @@ class Trip:
 
     def _tell(self) -> None:
         """Give canaries to every command that takes words."""
-        self._cortex("remember", "--type", "decision", "The depot opens at nine.", "--project", "kelp")
+        self._cortex("remember", "--type", "decision", "The depot opens at nine.", "--project", "kelp-0f5bd695")
         for start in range(0, len(self.kinds), SESSIONS_AT_ONCE):
             some = self.kinds[start : start + SESSIONS_AT_ONCE]
             wanted = " and ".join(self.planted.text("remember", kind) for kind in some)
             asked = " and ".join(self.planted.text("question of recall", kind) for kind in some)
-            self._cortex("remember", "--project", "kelp", f"The depot wants {wanted}")
-            self._cortex("recall", "--project", "kelp", f"What of {asked}?")
+            self._cortex("remember", "--project", "kelp-0f5bd695", f"The depot wants {wanted}")
+            self._cortex("recall", "--project", "kelp-0f5bd695", f"What of {asked}?")
         kind = self.kinds[0]
         self._cortex("edit", self._memory_id(), f"The depot opens late: {self.planted.text('edit', kind)}")
         self._cortex("sql", f"select '{self.planted.text('query of sql', kind)}' from nothing")
-        self._cortex("import", "--project", "kelp", str(self._given()))
+        self._cortex("import", "--project", "kelp-0f5bd695", str(self._given()))
 
     def _memory_id(self) -> str:
         answer = json.loads(
-            self._cortex("recall", "--project", "kelp", "--json", "when does the depot open?")
+            self._cortex("recall", "--project", "kelp-0f5bd695", "--json", "when does the depot open?")
         )
         return str(answer["results"][0]["id"])
 
@@ -244,7 +244,7 @@ class Trip:
     def _say_everything(self) -> None:
         """Print and write down what the store says in all its ways."""
         self._done("run", "--engine", "plain")
-        project = ("--project", "kelp")
+        project = ("--project", "kelp-0f5bd695")
         for words in (
             ("brief", *project), ("brief", "--explain", *project), ("review", *project), ("stats", *project),
             ("status", "--json"), ("doctor",), ("projects",), ("rebuild", "--check"), ("rederive",),
@@ -271,7 +271,7 @@ class Trip:
         with self._at(failing, NOW + LATER + timedelta(days=2)):
             for words in (
                 ("rebuild",),
-                ("recall", "--project", "kelp", "gauges"),
+                ("recall", "--project", "kelp-0f5bd695", "gauges"),
                 ("nightly", "--engine", "plain"),
             ):
                 command = [sys.executable, "-m", "cortex", *words]

@@ -48,9 +48,12 @@ def plant(context: Context) -> None:
     for path in sorted((home / "published").glob("*.parquet")):
         _replant(path, lambda rows: _planted(rows, _KEYS))
     store = Store(home)
+    noted = json.loads((home / "runs" / "manifest.json").read_text(encoding="utf-8"))
     for file in store.lake.manifest.live(TURNS.name):
         # The names of files say which turns belong together; `kind` and ids likewise.
         _replant(store.lake.root / file.path, lambda rows: _planted(rows, _KEYS | {"file", "cwd"}))
+        noted["digests"].pop(file.path, None)
+    (home / "runs" / "manifest.json").write_text(json.dumps(noted), encoding="utf-8")
     catalogue = home / "published" / "catalogue.json"
     document = json.loads(catalogue.read_text(encoding="utf-8"))
     for row in document["projects"]:

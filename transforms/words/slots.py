@@ -30,6 +30,8 @@ _ABOUT = re.compile(
     r"\s(?:for|in|on|at|with|of|to|between|within|inside|across|per|during|by|für|in|im|pour|dans|en)\s",
     re.IGNORECASE,
 )
+# "(proposed, not run)" limits a statement, and is no way that was turned down.
+_ASIDE = re.compile(r"\s*\([^()]{0,400}\)")
 _ARTICLE = re.compile(r"^(?:an?|the|our|my|their|its|der|die|das|le|la|el|un[ae]?)\s+", re.IGNORECASE)
 # "All", "it", "that" and a bare number name nothing.
 _NAMELESS = re.compile(
@@ -120,6 +122,7 @@ class SlotParser:
         return self.remembered[text]
 
     def _parsed(self, text: str) -> Slots:
+        text = _ASIDE.sub("", text)
         parts = sentences(text, STATEMENT) or [text]
         slots = next((known for part in parts if (known := self._in_sentence(part)) is not None), Slots())
         return replace(slots, reason=slots.reason or self._reason_in(text))

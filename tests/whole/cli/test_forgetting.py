@@ -89,7 +89,7 @@ def test_without_yes_and_nobody_to_ask_words_only_show_what_would_go(cortex, sto
 def test_what_goes_with_it_is_shown_before_a_person_is_asked(cortex, store, monkeypatch):
     both = f"{BARGES} {ROPES}"
     gone = cortex("remember", both, "--json").json["id"]
-    plan = plan_forget(present(), ids(store)[BARGES])
+    plan = plan_forget(present(), ids(store)[ROPES])
     assert [row["memory_id"] for row in plan.others] == [gone]
 
 

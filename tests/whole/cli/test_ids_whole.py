@@ -38,7 +38,7 @@ def test_fewer_characters_name_nothing_and_the_error_says_how_many_do(cortex, na
 
 def test_what_is_no_id_is_words_to_forget_by(cortex, name):
     answer = cortex("forget", "2026", "--yes")
-    assert "no memory holds all of these words" in answer.err
+    assert "holds all of these words. Nothing was forgotten." in answer.err
 
 
 def test_the_ids_that_list_prints_are_taken_by_pin(cortex, name):

@@ -19,7 +19,7 @@ def test_a_backfill_finds_and_lists_each_assistants_transcripts(cortex, tmp_path
     told = cortex("backfill", "--dry-run").out
     assert "Would read 3 transcripts" in told
     for name in ("Claude Code", "Codex CLI", "Gemini CLI"):
-        assert f"{name}: 1 transcripts" in told
+        assert f"{name}: 1 transcript," in told
     planned = cortex("backfill", "--dry-run", "--json").json["would_read"]
     assert sum(each["bytes"] for each in planned["by_assistant"].values()) == planned["bytes"]
     report = cortex("backfill", "--engine", "plain", "--json").json

@@ -172,7 +172,12 @@ def test_a_request_that_was_under_way_at_a_kill_is_counted_in_full_and_the_repor
 
 
 # What is done with an answer first.
-WRITING_DOWN = ("open runs/arrivals/", "os.mkdir runs/arrivals", "os.rename runs/arrivals/")
+WRITING_DOWN = (
+    "os.mkdir runs/arrivals",
+    "os.mkdir staging/tmp",
+    "open staging/tmp/",
+    "os.rename staging/tmp/",
+)
 NEVER = 100_000
 
 

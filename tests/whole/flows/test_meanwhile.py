@@ -15,6 +15,7 @@ from tests.transcripts import decisions
 BEHIND = INGEST[INGEST.index(team) :]
 FACTS = (
     "The lamp oil is ordered in spring",
+    "Oars are numbered on the blade",
     "Winches get grease after each regatta",
     "Nobody paints a hull below ten degrees",
     "Charts hang beside the north window",

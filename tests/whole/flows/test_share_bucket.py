@@ -103,7 +103,7 @@ def test_what_contradicts_ones_own_is_pulled_beside_it_and_shown(team):
     assert active(bo) == {NPM: "user", PNPM: "colleague"}
     [conflict] = team_operation.team_status(bo.chosen()).conflicts
     assert (conflict.own_text, conflict.team_text) == (NPM, PNPM)
-    assert conflict.speaker == "Ana (shared)"
+    assert conflict.speaker == "colleague Ana (shared)"
     [brief] = brief_operation.read_briefs(bo.chosen())
     lines = brief.text.splitlines()
     assert [line for line in lines if NPM in line and f'[contradicted by "{PNPM[:-1]}' in line]

@@ -76,3 +76,9 @@ def test_what_a_source_says_of_itself_stands_before_what_its_words_say():
     row = event("Use SQLite instead of Redis", rejected="Redis and Valkey", reason="one writer")
     [memory] = fold(events(row), JOURNAL.empty(), POLICY).to_pylist()
     assert (memory["rejected"], memory["reason"]) == ("Redis and Valkey", "one writer")
+
+
+def test_what_stands_in_brackets_turns_down_nothing():
+    text = "The page lists the buoys by name (proposed by the assistant, not tried in a browser)."
+    assert PARSER.slots_of(text).rejected == ""
+    assert PARSER.slots_of("Readings go to a queue (not run).").rejected == ""
