@@ -215,7 +215,9 @@ class Trip:
 
     def _tell(self) -> None:
         """Give canaries to every command that takes words."""
-        self._cortex("remember", "--type", "decision", "The depot opens at nine.", "--project", "kelp-0f5bd695")
+        self._cortex(
+            "remember", "--type", "decision", "The depot opens at nine.", "--project", "kelp-0f5bd695"
+        )
         for start in range(0, len(self.kinds), SESSIONS_AT_ONCE):
             some = self.kinds[start : start + SESSIONS_AT_ONCE]
             wanted = " and ".join(self.planted.text("remember", kind) for kind in some)
