@@ -107,28 +107,15 @@ def _brief_lines(published: str) -> list[tuple[str, str]]:
 def _of_others(home: str, project_id: str, session_id: str, names: list[str]) -> set[str]:
     """Return the memories, by id, that another session than this one bore out."""
     if TYPE_CHECKING or __package__:
-        from cortex.hooks.evidence.index import (
-            MEMORIES,
-            SEARCH_VERSION,
-            index_parts,
-            layout_version,
-            open_index,
-            rows_by_key,
-        )
+        from cortex.hooks.evidence import index
     else:
-        from evidence.index import (
-            MEMORIES,
-            SEARCH_VERSION,
-            index_parts,
-            layout_version,
-            open_index,
-            rows_by_key,
-        )
-    connection = open_index(os.path.join(home, "tables", "search.sqlite"))
+        from evidence import index
+    connection = index.open_index(os.path.join(home, "tables", "search.sqlite"))
     try:
-        if layout_version(connection) != SEARCH_VERSION:
+        if index.layout_version(connection) != index.SEARCH_VERSION:
             return set()
-        rows = rows_by_key(connection, index_parts(connection, {project_id, "global"}, MEMORIES), names)
+        parts = index.index_parts(connection, {project_id, "global"}, index.MEMORIES)
+        rows = index.rows_by_key(connection, parts, names)
     finally:
         connection.close()
     return {

@@ -58,7 +58,7 @@ def context_warning(home: str, session_id: str, transcript: str, project_id: str
     """
     Return the output that tells the person, once a session, that its context fills up; None for nothing.
 
-    After a compaction or /clear the record of what was shown begins anew, and so does this.
+    After a compaction or /clear the record of what was shown starts again, and so does this.
     """
     tokens = tokens_in_transcript(transcript)
     percent = choices.HookSettings(home, project_id).number("statusline.warn_percent", WARN_PERCENT)

@@ -44,7 +44,7 @@ class Bucket(Protocol):
         """
         Return an object's content; None if there is none.
 
-        Raises FileDamaged, before any of it is read, for more than MOST_OBJECT_BYTES and what is no file.
+        Raises FileDamaged, before any of it is read, for more than MOST_OBJECT_BYTES or for no regular file.
         """
 
     def put(self, name: str, content: bytes | Path) -> None:

@@ -61,11 +61,11 @@ def test_what_is_told_knows_its_branch_commit_folder_and_session(cortex, tmp_pat
     commit = subprocess.run(["git", "rev-parse", "HEAD"], cwd=folder, capture_output=True, text=True).stdout
     monkeypatch.chdir(folder)
     monkeypatch.setenv("CLAUDE_CODE_SESSION_ID", session)
-    told = cortex("remember", NPM, "--json").json
+    answer = cortex("remember", NPM, "--json").json
     columns = "git_branch, git_commit, folder, session_id"
     [row] = cortex("sql", f"select {columns} from memories", "--json").json["rows"]
     assert row == ["side", commit.strip(), str(folder), session]
-    shown = cortex("show", told["id"]).out
+    shown = cortex("show", answer["id"]).out
     assert "side" in shown and str(folder) in shown
     cortex("remember", PNPM, "--global")
     rows = cortex("sql", f"select {columns} from memories where category = 'global'", "--json").json["rows"]

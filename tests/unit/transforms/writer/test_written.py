@@ -346,8 +346,8 @@ def test_a_chosen_option_is_the_persons_and_an_approved_plan_is_what_it_says():
         of_plan | {"quote": "Keep SQLite", "turns": ["t8"]},
         beyond | {"quote": "kelp-2", "turns": ["t7"]},
     )
-    found = of_model(written(rows=rows, replies=replies(*facts, rows=rows)))
-    assert sorted((row["text"], row["trust"]) for row in found) == sorted(
+    memories = of_model(written(rows=rows, replies=replies(*facts, rows=rows)))
+    assert sorted((row["text"], row["trust"]) for row in memories) == sorted(
         zip((fact["statement"] for fact in facts), ("user", "user", "assistant"), strict=True)
     )
 
