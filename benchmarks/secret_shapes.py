@@ -401,6 +401,37 @@ LATER_SHAPES = (
     Kind("basic auth, Spanish", "la contraseña es <S>", PASSWORD, 14),
 )  # fmt: skip
 
+# Two more lists of 178 and 48, thought of without the rules: those that were missed, and their like.
+MISSED_SHAPES = (
+    Kind("aws configure", "aws configure set aws_secret_access_key <S>", ALNUM, 40),
+    Kind("said without a colon", "the twilio auth token <S>", HEX, 32),
+    Kind("Mailgun, of today", "-u api:<S>-1a2b3c4d-5e6f7a8b", HEX, 32),
+    Kind("Infisical", "st.1a2b3c4d-1a2b-4c3d-8e4f-a1b2c3d4e5f6.<S>.0123456789abcdef0123456789abcdef", HEX, 32),  # noqa: E501
+    Kind("Teams, escaped", "https://a.webhook.office.com/webhookb2/1a2b%401a2b/IncomingWebhook/<S>/1a2b3c4d-1a2b-4c3d-8e4f-a1b2c3d4e5f6", HEX, 32),  # noqa: E501
+    Kind("setup key", "Cannot scan the code? Enter this setup key: <S>", ALNUM, 32),
+    Kind("recovery codes", "Recovery codes\n  a1b2c-d3e4f\n  <S>\n  c3d4e-f5a6b\n", HEX, 10),
+    Kind("recovery codes, numbered", "Save these backup codes:\n1. a1b2c3d4\n2. <S>\n3. c3d4e5f6\n", HEX, 12),
+    Kind("sudo prompt", "[sudo] password for bob: <S>\nHit:1", PASSWORD, 14),
+    Kind("ssh prompt", "bob@host's password: <S>\nWelcome", PASSWORD, 14),
+    Kind("key prompt", "Enter passphrase for key '/home/bob/.ssh/id_ed25519': <S>", PASSWORD, 14),
+    Kind("generated", "Generated password for user elastic: <S>", PASSWORD, 14),
+    Kind("Wi-Fi picture", "WIFI:T:WPA;S:Home;P:<S>;;", ALNUM, 14),
+    Kind("key file", "$ cat config/master.key\n<S>\n", HEX, 32),
+    Kind("setenv", 'os.Setenv("STRIPE_KEY", "<S>")', ALNUM, 32),
+    Kind("setter", 'config.setApiToken("<S>");', ALNUM, 40),
+    Kind("pair for a call", 'requests.get(url, auth=("bob", "<S>"))', PASSWORD, 14),
+    Kind("pair for a call, Rust", 'client.basic_auth("bob", Some("<S>"))', PASSWORD, 14),
+    Kind("pass", "[db]\npass = <S>\n", PASSWORD, 14),
+    Kind("lftp", "lftp -u bob,'<S>' sftp://files.internal", PASSWORD, 14),
+    Kind("chpasswd over lines", "chpasswd <<EOF\nbob:<S>\nEOF", PASSWORD, 14),
+    Kind("any key of the environment", "FERNET_KEY=<S>=", URL_SAFE, 43),
+    Kind("as the password", "use <S> as the password", PASSWORD, 14),
+    Kind("pw", "my pw is <S>", PASSWORD, 14),
+    Kind("app password", "app password: <S>", ALNUM, 16),
+    Kind("in one breath", "creds: bob / <S>", PASSWORD, 14),
+    Kind("reset link", "https://app.internal/reset-password/<S>", URL_SAFE, 43),
+)  # fmt: skip
+
 
 def texts() -> Iterator[tuple[str, str, str]]:
     """Yield (shape, carrier, text): every shape in each carrier that fits, each with its own secret."""
@@ -414,7 +445,7 @@ def texts() -> Iterator[tuple[str, str, str]]:
             number += 1
             value = canary(Kind(kind.name, "<S>", kind.alphabet, kind.length), number)
             yield f"{kind.form}", carrier, _named(form, kind.form).replace("<S>", value)
-    for kind in (*PLACES, *ATTACK_SURVIVORS, *LATER_SHAPES):
+    for kind in (*PLACES, *ATTACK_SURVIVORS, *LATER_SHAPES, *MISSED_SHAPES):
         number += 1
         yield kind.name, "in its place", canary(kind, number)
 

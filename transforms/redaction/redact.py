@@ -192,7 +192,7 @@ def _looks_quoted(key: str, value: str) -> bool:
     is_word = re.fullmatch(r"[a-z]{6,}", value) is not None and not re.search(
         "pass|secret|token|key|auth|login", value
     )
-    return len(value) >= 5 and (has_sign or is_word)
+    return len(value) >= 5 and (has_sign or is_word or _has_thrown_case(value))
 
 
 def looks_token(key: str, value: str) -> bool:
@@ -202,6 +202,27 @@ def looks_token(key: str, value: str) -> bool:
         and _has_letter_and_digit(value)
         and not _NAME.search(value.encode("utf-8", "replace"))
     )
+
+
+def _looks_thrown(key: str, value: str) -> bool:
+    """A token behind a beginning of its own: one in 200 has no digit."""
+    return looks_token(key, value) or _has_thrown_case(value)
+
+
+def _has_thrown_case(value: str) -> bool:
+    """Capitals where no name has them: names are made of words."""
+    in_words = sum(map(len, re.findall(r"[A-Z]?[a-z]{3,}|[A-Z]{4,}", value)))
+    return len(value) >= 12 and value.lower() != value and in_words < len(value) * 0.6
+
+
+def _looks_codes(key: str, value: str) -> bool:
+    """Codes of a list: nearly all have a digit, as words below a heading do not."""
+    codes = [code for code in re.findall(r"[A-Za-z0-9]{4,}(?:[- ]+[A-Za-z0-9]{4,})*", value) if code]
+    return sum(map(_has_digit, codes)) >= len(codes) * 0.8
+
+
+def _has_digit(value: str) -> bool:
+    return re.search(r"\d", value) is not None
 
 
 def _looks_unbroken(key: str, value: str) -> bool:
@@ -249,7 +270,7 @@ def _looks_cookie(key: str, value: str) -> bool:
 
 
 def _has_letter_and_digit(value: str) -> bool:
-    return re.search(r"\d", value) is not None and re.search(r"[A-Za-z]", value) is not None
+    return _has_digit(value) and re.search(r"[A-Za-z]", value) is not None
 
 
 def _is_harmless(key: str, value: str) -> bool:
@@ -271,6 +292,8 @@ JUDGES: dict[str, Callable[[str, str], bool]] = {
     "bare": _looks_bare,
     "quoted": _looks_quoted,
     "token": looks_token,
+    "thrown": _looks_thrown,
+    "codes": _looks_codes,
     "random": _looks_unbroken,
     "word": _looks_word,
     "told": _looks_spoken,

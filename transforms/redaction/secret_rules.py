@@ -74,10 +74,10 @@ RULES = (
     # Cloud credentials known by their neighbour
     Rule(
         "aws-secret",
-        rf"(?i)aws.{{0,3}}secret.{{0,3}}(?:access)?.{{0,3}}key{_TO}(?:{QUOTE})?([A-Za-z0-9/+=]{{40}})",
+        rf"(?i)aws.{{0,3}}secret.{{0,3}}(?:access)?.{{0,3}}key(?:{_TO}|\s+)(?:{QUOTE})?([A-Za-z0-9/+=]{{40}})",
         r"(?i)aws.?secret|secret.?access.?key",
         "mixed",
-        "secret access key in a profile, an env line or JSON",
+        "secret access key in a profile, an env line, JSON or `aws configure set`",
     ),
     Rule(
         "aws-secret",
@@ -209,11 +209,18 @@ PAIR_RULES = (
         "an XML element named for its secret",
     ),
     Rule(
-        "define",
-        r"""(?i)define\(\s*["']([\w.-]*(?:%s)\w*)["']\s*,\s*["']([^"'\r\n]+)["']""",
-        r"(?i)define\(",
+        "call",
+        rf"""(?i)\w\(\s*{QUOTE}([\w.-]*(?:%s)\w*){QUOTE}\s*,\s*{QUOTE}{_QUOTED}""",
+        rf"(?i)\w\(\s*{QUOTE}[\w.-]*(?:%s)\w*{QUOTE}\s*,",
         "quoted",
-        "PHP constant",
+        "a name and its value handed to a call: define, setenv, setProperty",
+    ),
+    Rule(
+        "setter",
+        rf"""(?i)(?:\bset_?|\bwith_?|\.)(\w*(?:%s)\w*)\(\s*{QUOTE}{_QUOTED}""",
+        rf"""(?i)(?:\bset_?|\bwith_?|\.)\w*(?:%s)\w*\(\s*{QUOTE}""",
+        "quoted",
+        "a call that is named for what it is given",
     ),
     Rule(
         "cell",
@@ -320,7 +327,7 @@ _PASSWORD = (
     r"pass(?:wort|ord|phrase|code|word|wd)|kennwort|mot de passe|contrase(?:ñ|n)a|senha|palavra[- ]passe|"
     r"parola(?: d['’]ordine)?|wachtwoord|has(?:ł|l)o|heslo|l(?:ö|o)senord|adgangskode|kodeord|salasana|"
     r"(?:ş|s)ifre|jelsz(?:ó|o)|парол[ьяю]|密码|密碼|口令|パスワード|비밀번호|암호|"
-    r"كلمة (?:المرور|السر)|סיסמ[הא]|m(?:ậ|a)t kh(?:ẩ|a)u|kata sandi|รหัสผ่าน|पासवर्ड|κωδικός"
+    r"\bpw\b|كلمة (?:المرور|السر)|סיסמ[הא]|m(?:ậ|a)t kh(?:ẩ|a)u|kata sandi|รหัสผ่าน|पासवर्ड|κωδικός"
 )
 
 
@@ -365,6 +372,7 @@ COMMANDS = (
     _flag(r"openssl enc", r"-[kK]\s+", "OpenSSL by a word"),
     _flag(r"mc", r"(?:alias set|config host add)\s+\S+\s+\S+\s+\S+\s+", "MinIO"),
     _flag(r"mosquitto_(?:pub|sub|rr)", r"-P\s+", "MQTT"),
+    _flag(r"lftp", r"-u\s+\\*[\"']?[\w.@-]+,\s*", "FTP"),
     _flag(r"sqlcmd|bcp", r"-P\s*", "SQL Server"),
     _flag(r"cqlsh", r"-p\s+", "Cassandra"),
     _flag(r"ssh-keygen", r"-[NP]\s+", "keys of ssh"),
@@ -431,6 +439,10 @@ COMMANDS = (
     ),
 )
 
+_LINE_END = r"(?:\r?\n|\\+n)"
+# The seed of a second factor in fours, as pages show it.
+_SEED = r"(?:[a-z2-7]{4}[ -]){3,15}[a-z2-7]{4}"
+
 _FILES = (
     Rule(
         "password",
@@ -482,6 +494,34 @@ _FILES = (
         rf"Client\(\s*{QUOTE}",
         "random",
         "the first thing that a client is made with",
+    ),
+    Rule(
+        "api-key",
+        r"\b[A-Z][A-Z0-9_]*_KEY=([A-Za-z0-9+/_=-]{24,})",
+        r"_KEY=",
+        "random",
+        "any key of the environment, where it is as chance throws it",
+    ),
+    Rule(
+        "password",
+        r"(?m)(?:^|\\n)[ \t]*pass[ \t]*[=:][ \t]*([^\s\"'\\]{6,})",
+        r"pass[ \t]*[=:]",
+        "word",
+        "pass",
+    ),
+    Rule(
+        "password",
+        rf"(?i)(?:basic_?auth|\bauth\s*=\s*|credentials?)\(\s*{QUOTE}[\w.@-]+{QUOTE}\s*,\s*(?:\w+\()?{QUOTE}{_QUOTED}",
+        r"(?i)(?:auth|auth\s*=\s*|credentials?)\(",
+        "word",
+        "user and password handed to a call",
+    ),
+    Rule(
+        "password",
+        rf"chpasswd[^\n\\]*<<[^\n\\]*{_LINE_END}[\w.-]+:([^\s\\]{{3,}})",
+        r"chpasswd",
+        "given",
+        "user:password in what chpasswd reads",
     ),
     Rule("password", rf"(?i)\bpw{_TO}{QUOTE}{_QUOTED}", rf"(?i)\bpw{_TO}", "word", "pw"),
     Rule(
@@ -542,6 +582,37 @@ _FILES = (
         r"otpauth://",
         "shape",
         "second factor",
+    ),
+    Rule(
+        "secret",
+        r"(?i)\b(?:set-?up|secret|authenticator|manual(?: entry)?|totp|otp|2fa|mfa) (?:key|code|seed)"
+        rf"\W{{1,4}}({_SEED}|[A-Z0-9]{{16,}})",
+        r"(?i) (?:key|code|seed)\W",
+        "word",
+        "second factor, as it is typed where no code is scanned",
+    ),
+    Rule(
+        "recovery-codes",
+        r"(?i)(?:recovery|backup|scratch|emergency|one[- ]time|2fa|wiederherstellungs-?) ?codes?\b"
+        rf"[^\n\\]{{0,80}}((?:{_LINE_END}[ \t]*(?:[-*•] |\d{{1,2}}[.):] *)?"
+        r"[A-Z0-9]{4,12}(?:[- ]{1,4}[A-Z0-9]{4,12}){0,3}[ \t]*){3,})",
+        r"(?i) ?codes?\b",
+        "codes",
+        "second factor: the codes that are kept for its loss, all at once",
+    ),
+    Rule(
+        "password",
+        r"\bWIFI:(?:[A-OQ-Z]:[^;]*;)*P:([^;\n]{4,});",
+        r"\bWIFI:",
+        "given",
+        "wireless network, as a picture to scan says it",
+    ),
+    Rule(
+        "secret",
+        rf"\b(?:cat|bat|less|more|head|tail|type)\s+\S*(?:[./_-](?:key|secret|token)|passw(?:or)?d)(?:\.txt)?{_LINE_END}([^\s\\]{{8,}})(?:{_LINE_END}|$)",
+        rf"(?:key|secret|token|passw(?:or)?d)(?:\.txt)?{_LINE_END}",
+        "token",
+        "a file called a key or token, and its one line",
     ),
     Rule("secret", r"Unseal Key \d+: *([A-Za-z0-9+/=]{32,})", r"Unseal Key \d", "shape", "Vault"),
     Rule(
@@ -614,6 +685,13 @@ HEADERS = (
         "what a log-in hands back in an address",
     ),
     Rule(
+        "authorization-code",
+        r"(?i)://[^\s\"'`]*/[\w-]*(?:reset|magic|verif|confirm|invit|activat)[\w-]*/([A-Za-z0-9_-]{20,})",
+        r"(?i)(?:reset|magic|verif|confirm|invit|activat)[\w-]*/",
+        "random",
+        "links by mail that stand for a log-in",
+    ),
+    Rule(
         "url-password",
         r"\bhttps?://([A-Za-z0-9_-]{20,})@[\w.-]+",
         r"://[^\s/]*@",
@@ -643,6 +721,54 @@ _WORDS = (
         rf"(?i)(?:{_PASSWORD})",
         "random",
         "the same in another language, where no English prose can be meant",
+    ),
+    Rule(
+        "password",
+        rf"(?i)\s([^\s\"'`\\]{{8,}})\s+as\s+(?:\w+\s+){{0,2}}(?:{_PASSWORD})",
+        rf"(?i)\sas\s+(?:\w+\s+){{0,2}}(?:{_PASSWORD})",
+        "told",
+        "the other way round: ... as the password",
+    ),
+    Rule(
+        "password",
+        r"""(?i)\b(?:creds?|credentials|log-?in|zugang\w*)\s*:\s*[\w.@-]+\s*[/,:|]\s*([^\s"'`\\]{6,})""",
+        r"(?i)(?:creds?|credentials|log-?in|zugang\w*)\s*:",
+        "told",
+        "user and password in one breath",
+    ),
+    Rule(
+        "password",
+        r"(?i)\bapp(?:lication)?[- ]password\W{1,4}((?:[a-z0-9]{4}[ -]?){3}[a-z0-9]{4})\b",
+        r"(?i)app(?:lication)?[- ]password",
+        "shape",
+        "Google's and Apple's, sixteen letters in fours",
+    ),
+    Rule(
+        "password",
+        rf"(?i)(?:{_PASSWORD})\s+(?:for|of|für|pour|de|para|per|voor)\s+"
+        r"""[^\n:]{1,80}:[ \t]*([^\s"'`\\]{6,})""",
+        rf"(?i)(?:{_PASSWORD})",
+        "word",
+        "the password for something: ...",
+    ),
+    Rule(
+        "password",
+        r"""(?m)(?i:\[sudo\] password for [\w.-]+|@[\w.-]+'s password|password for '[^'\n]*'|"""
+        r"""\benter (?:[\w']+ ){0,3}pass ?(?:word|phrase)(?: for [^\n]{1,200}?)?):"""
+        rf"""[ \t]*([^\s"'`\\]{{4,}})[ \t]*(?:{_LINE_END}|$)""",
+        r"(?i)pass ?(?:word|phrase)",
+        "given",
+        "typed at the prompt of a terminal, where one sees it",
+    ),
+    Rule(
+        "token",
+        r"(?i)\b(?:access|api|app|auth|bearer|bot|client|deploy|personal|secret|server|service|webhook)"
+        r"[-_ ]?(?:key|secret|token)\s+(?:(?:is|was|ist|lautet)\s*:?\s+)?"
+        rf"{QUOTE_OR_NONE}([A-Za-z0-9_+=~-]{{20,}})",
+        r"(?i)(?:access|api|app|auth|bearer|bot|client|deploy|personal|secret|server|service|webhook)"
+        r"[-_ ]?(?:key|secret|token)\s",
+        "random",
+        "said in a sentence, or the next word of a command",
     ),
 )
 

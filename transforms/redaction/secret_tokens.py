@@ -342,6 +342,13 @@ TOKEN_RULES = (
         "mixed",
         "Fly, OpenAI in a browser, Cursor",
     ),
+    Rule(
+        "service-token",
+        r"\b([0-9a-f]{32}-[0-9a-f]{8}-[0-9a-f]{8}|st\.[0-9a-f-]{36}\.[0-9a-f]{32}\.[0-9a-f]{32})\b",
+        r"[0-9a-f]{32}-[0-9a-f]{8}-[0-9a-f]|\bst\.[0-9a-f]",
+        "shape",
+        "Mailgun, Infisical: runs of hexadecimal digits, joined",
+    ),
     Rule("google-token", r"(?:^|\W)(1//0[A-Za-z0-9_-]{40,})", r"1//0", "mixed", "Google refresh token"),
     Rule("matrix-token", rf"{BOUND}(syt_[A-Za-z0-9=+/]+_\w{{16,}}_\w{{4,}})", r"syt_", "shape", "Matrix"),
     Rule(
@@ -370,7 +377,7 @@ TOKEN_RULES = (
     Rule("okta-token", r"SSWS\s+(00[A-Za-z0-9_-]{38,})", r"SSWS\s", "mixed", "Okta"),
     Rule(
         "webhook",
-        r"webhook\.office\.com/webhookb2/[0-9a-f@-]+/IncomingWebhook/([0-9a-f]{32}/[0-9a-f-]{36})",
+        r"webhook\.office\.com/webhookb2/[0-9a-f@%-]+/IncomingWebhook/([0-9a-f]{32}/[0-9a-f-]{36})",
         r"webhook\.office\.com",
         "shape",
         "Teams",
@@ -386,7 +393,7 @@ TOKEN_RULES = (
         "service-token",
         rf"{BOUND}((?:{_PREFIXES})[ A-Za-z0-9_.+/=-][A-Za-z0-9_.+/=-]{{14,}}[A-Za-z0-9_=-])",
         rf"(?:{_PREFIXES})[ A-Za-z0-9_.+/=-]",
-        "token",
+        "thrown",
         "tokens that begin with a name of their own",
     ),
     Rule(

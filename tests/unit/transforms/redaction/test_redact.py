@@ -255,10 +255,40 @@ def test_private_keys_go_also_when_cut(text):
         "sdk-platform-android-34",
         "cf_stack_name and vercel_project_name",
         "ssh-keygen -t ed25519 -N '' -f key",
+        "Recovery codes\nare printed once\nand stored nowhere\nor mailed",
+        "Error codes\nE1001\nE1002\nE1003",
+        "the access token expires, and the secret key rotates every ninety days",
+        "api key rotation_of_every_service_key_2026",
+        "The password for the wiki: see the handbook, page 12",
+        "Enter your password: then press enter\nand wait",
+        "[sudo] password for ana: \nSorry, try again.",
+        "setup key: none; secret key: this that with more",
+        "https://app.internal/confirm/the-order-of-the-customer",
+        "cat tokens.key\nmissing",
+        'setItem("token_name", "session2"); t("password", "Enter 1 word"); form.password("required")',
+        "pass = 12 of 14; pass: step2",
+        'auth=("user", "password")',
+        "CACHE_KEY=orders-by-customer-2026-11-24, login: ana/settings",
+        "count the same word as password2 and this-other-word as the password",
+        "sb_secret_ServiceAccountTokenName, rubygems_ThePasswordOfTheService",
     ],
 )
 def test_what_only_looks_like_a_secret_stays(text):
     assert redact(text) == (text, 0)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "sb_secret_lJkANjMPPTuklojucY_GOG_BSbRVuoa",
+        '_password="UXVpZXQlQWZMMGdwNDEy"',
+        "Enter this setup key: 5tdb zdmi bjes fkh2 4vse rwsw vzmb 5prm",
+        "Gmail app password: admf lliw zqgi rrut",
+    ],
+)
+def test_a_secret_goes_without_digits_or_in_groups(text):
+    redacted, count = redact(text)
+    assert count == 1 and text[-8:] not in redacted and text[-14:-10] not in redacted
 
 
 @pytest.mark.parametrize("before", ["", "x", "xy"])
