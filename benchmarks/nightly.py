@@ -77,7 +77,7 @@ def events(project: str, seed: int, count: int) -> pa.Table:
         "session_id": pa.array([f"{project}-{n // 20}" for n in range(count)]),
         "event_type": pa.repeat("KNOWLEDGE_ACQUIRED", count),
         "confidence": pa.array(np.random.default_rng(seed).uniform(0.5, 0.95, count)),
-        "layer": pa.repeat("layer2:en", count),
+        "layer": pa.repeat("layer3:tag", count),  # prose alone is no memory
         "file": pa.repeat("/made", count),
         "said_at": instants.cast(pa.timestamp("us", tz="UTC")),
         "extractor_version": pa.repeat(1, count),

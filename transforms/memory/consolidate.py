@@ -38,6 +38,21 @@ class _Group:
     trust: int  # the lowest of the members', as a position in TRUSTS
 
 
+class _Groups(dict[str, _Group]):
+    """The group that each memory is in: at first its own, made where a rule asks, as few are near another."""
+
+    def __init__(self, rows: Mapping[str, Row], vocabulary: Vocabulary, parser: SlotParser) -> None:
+        super().__init__()
+        self._rows, self._vocabulary, self._parser = rows, vocabulary, parser
+
+    def __missing__(self, name: str) -> _Group:
+        row = self._rows[name]
+        sides = (self._parser.stems_of(row["text"], row["rejected"] or ""),)
+        fact = self._vocabulary.fact(row["text"])
+        self[name] = _Group((name,), row["text"], fact, sides, TRUSTS.index(row["trust"]))
+        return self[name]
+
+
 @dataclass(frozen=True)
 class SameStatements:
     """What says the same, by a language model: pairs by id, and the one text of groups that have one."""
@@ -105,16 +120,7 @@ def propose(
     mergeable = memories.filter(is_mergeable).sort_by("memory_id")
     vocabulary, parser = Vocabulary.of(policy), SlotParser.of(policy)
     rows = {row["memory_id"]: row for row in mergeable.select(_READ).to_pylist()}
-    groups = {
-        name: _Group(
-            (name,),
-            row["text"],
-            vocabulary.fact(row["text"]),
-            (parser.stems_of(row["text"], row["rejected"] or ""),),
-            TRUSTS.index(row["trust"]),
-        )
-        for name, row in rows.items()
-    }
+    groups = _Groups(rows, vocabulary, parser)
     pairs = _candidates(mergeable, vectors, policy, model, groups)
     judged = {pair: 1.0 for pair in same.pairs if _is_one_of_type(pair, rows)}
     groups |= _worded(groups, same.texts, rows, vocabulary)
@@ -202,9 +208,7 @@ def _is_one_of_type(pair: tuple[str, str], rows: Mapping[str, Row]) -> bool:
     return set(pair) <= rows.keys() and len({rows[name]["memory_type"] for name in pair}) == 1
 
 
-def _candidates(
-    memories: pa.Table, vectors: pa.Table, policy: Policy, model: str, groups: dict[str, _Group]
-) -> Pairs:
+def _candidates(memories: pa.Table, vectors: pa.Table, policy: Policy, model: str, groups: _Groups) -> Pairs:
     """Return the similarities above the merge threshold within each type and scope."""
     floor = policy.threshold("merge_above_similarity")
     pairs: Pairs = {}
@@ -219,7 +223,7 @@ def _candidates(
     return {pair: similarity for pair, similarity in pairs.items() if similarity > floor}
 
 
-def _by_words(memories: pa.Table, known: set[str], floor: float, groups: dict[str, _Group]) -> Pairs:
+def _by_words(memories: pa.Table, known: set[str], floor: float, groups: _Groups) -> Pairs:
     """Return the word similarity of pairs of which one has no vector, found by their rarest words."""
     pairs: Pairs = {}
     for scope in pc.unique(memories["project_id"]).to_pylist():
@@ -260,14 +264,13 @@ def _sharing_a_rare_word(ids: list[str], groups: dict[str, _Group], floor: float
 
 
 def _merged(
-    groups: dict[str, _Group],
+    group_of: _Groups,
     pairs: Pairs,
     judged: _Judged,
     vocabulary: Vocabulary,
     policy: Policy,
 ) -> list[_Group]:
     """Return the groups of two and more, joined nearest first until no two groups say the same."""
-    group_of = dict(groups)
     ordered = sorted(pairs, key=lambda pair: (-pairs[pair], pair))
     is_changing = True
     while is_changing:

@@ -2,7 +2,9 @@
 
 import re
 from collections.abc import Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import combinations
 from typing import Any
 
@@ -206,19 +208,53 @@ _NUMBER_OF = re.compile(r"([^\W\d_][\w'’-]*)?\W{0,3}?(?<![\w.])(\d+(?:[.,:]\d+
 
 @dataclass(frozen=True)
 class _Side:
-    """One end of a possible edge, with what the rules look at."""
+    """
+    One end of a possible edge, with what the rules look at.
 
-    memory_id: str
-    memory_type: str
-    is_in_force: bool
-    fact: Fact
+    Of what is in force all slots are compared; the rest is looked at where an end is in a pair.
+    """
+
+    row: Mapping[str, Any]
+    rules: "_Rules"
     sides: SlotStems
-    chosen_fact: Fact
-    left: tuple[frozenset[str], ...]
-    negated: frozenset[str]
-    measures: frozenset[tuple[str, str]]
-    files: frozenset[str]
-    turns: frozenset[str]
+    is_in_force: bool
+
+    @property
+    def memory_id(self) -> str:
+        return str(self.row["memory_id"])
+
+    @property
+    def memory_type(self) -> str:
+        return str(self.row["memory_type"])
+
+    @cached_property
+    def fact(self) -> Fact:
+        return self.rules.vocabulary.fact(self.row["text"])
+
+    @cached_property
+    def chosen_fact(self) -> Fact:
+        return self.rules.vocabulary.fact(self.rules.parser.slots_of(self.row["text"]).chosen)
+
+    @cached_property
+    def left(self) -> tuple[frozenset[str], ...]:
+        return self.rules.reversals.left_in(self.row["text"], self.rules.vocabulary)
+
+    @cached_property
+    def negated(self) -> frozenset[str]:
+        # "Use pnpm, not npm" says nothing against pnpm, and nothing more against npm than its slot does.
+        return self.rules.vocabulary.negated_in(_CONTRAST.sub("", self.row["text"])) - self.sides.rejected
+
+    @cached_property
+    def measures(self) -> frozenset[tuple[str, str]]:
+        return frozenset(_measures_in(self.row["text"], self.rules.vocabulary))
+
+    @cached_property
+    def files(self) -> frozenset[str]:
+        return frozenset(self.row["files"])
+
+    @cached_property
+    def turns(self) -> frozenset[str]:
+        return frozenset(evidence["turn_id"] for evidence in self.row["evidence"])
 
 
 @dataclass(frozen=True)
@@ -229,10 +265,12 @@ class _Rules:
     vocabulary: Vocabulary
     reversals: Reversals
     parser: SlotParser
+    in_force: AbstractSet[str]
 
     @staticmethod
     def of(policy: Policy) -> "_Rules":
-        return _Rules(policy, Vocabulary.of(policy), Reversals.of(policy), SlotParser.of(policy))
+        words = Vocabulary.of(policy), Reversals.of(policy), SlotParser.of(policy)
+        return _Rules(policy, *words, policy.types_with("is_in_force"))
 
 
 def edges_between(memories: pa.Table, vectors: pa.Table, policy: Policy, model: str) -> pa.Table:
@@ -392,24 +430,9 @@ def _edges_to_replaced(memories: pa.Table) -> pa.Table:
 
 
 def _side(row: dict[str, Any], rules: _Rules) -> _Side:
-    text, vocabulary = row["text"], rules.vocabulary
-    slots, sides = rules.parser.slots_of(text), rules.parser.stems_of(text, row["rejected"] or "")
-    # "Use pnpm, not npm" says nothing against pnpm, and nothing more against npm than its slot does.
-    negated = vocabulary.negated_in(_CONTRAST.sub("", text)) - sides.rejected
-    force = rules.policy.types_with("is_in_force")
-    return _Side(
-        row["memory_id"],
-        row["memory_type"],
-        (row["memory_type"] in force or row["source_type"] == "explicit") and not _HEADING.search(text),
-        vocabulary.fact(text),
-        sides,
-        vocabulary.fact(slots.chosen),
-        rules.reversals.left_in(text, vocabulary),
-        negated,
-        frozenset(_measures_in(text, vocabulary)),
-        frozenset(row["files"]),
-        frozenset(evidence["turn_id"] for evidence in row["evidence"]),
-    )
+    is_standing = row["memory_type"] in rules.in_force or row["source_type"] == "explicit"
+    sides = rules.parser.stems_of(row["text"], row["rejected"] or "")
+    return _Side(row, rules, sides, is_standing and not _HEADING.search(row["text"]))
 
 
 def _measures_in(text: str, vocabulary: Vocabulary) -> Iterator[tuple[str, str]]:

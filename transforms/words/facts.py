@@ -40,6 +40,9 @@ class Fact:
         return replace(self, words=words, word_set=frozenset(words)) if stems else self
 
 
+NO_FACT = Fact((), (), frozenset(), frozenset(), frozenset(), frozenset(), 0)
+
+
 # "No longer converted", "do not want to sign": what is negated comes behind these.
 _NEGATION_FILLERS = frozenset(("longer", "want", "need", "wish", "ever"))
 
@@ -65,12 +68,14 @@ class Vocabulary:
 
     def fact(self, text: str) -> Fact:
         """Return the comparable parts of `text`."""
-        spoken = [word.rstrip("./:'’-").replace("’", "'") for word in WORD.findall(text)]
-        lowered = [word.casefold() for word in spoken]
+        if not text:
+            return NO_FACT
+        words = [_word(word) for word in WORD.findall(text)]
+        lowered = [word.lowered for word in words]
         content = tuple(
-            stem(word)
-            for word in lowered
-            if word and not (word in self.dropped or word in self.negations or NUMBER.fullmatch(word))
+            word.stem
+            for word in words
+            if word.stem and not (word.lowered in self.dropped or word.lowered in self.negations)
         )
         quoted = (part.casefold() for part in _QUOTED.findall(text))
         return Fact(
@@ -78,7 +83,7 @@ class Vocabulary:
             sequence=tuple(dict.fromkeys(word for word in lowered if word and word not in self.dropped)),
             word_set=frozenset(content),
             numbers=frozenset(NUMBER.findall(text)),
-            names=frozenset({*quoted, *(word.casefold() for word in spoken if CODE_NAME.search(word))}),
+            names=frozenset({*quoted, *(word.lowered for word in words if word.is_name)}),
             contrasts=frozenset(lowered),
             negation_count=sum(word in self.negations for word in lowered),
         )
@@ -161,6 +166,24 @@ def _stemmer() -> snowballstemmer.stemmer:
 def stem(word: str) -> str:
     """Return the English stem of a lower-case word; words of other scripts come back as they are."""
     return str(_stemmer().stemWord(word))
+
+
+@dataclass(frozen=True, slots=True)
+class _Word:
+    """A word as facts compare it; a number has no stem, for it is no content word."""
+
+    lowered: str
+    stem: str
+    is_name: bool
+
+
+# A fact's 24 words recur: ten thousand facts have some thousand words, each looked at once.
+@lru_cache(maxsize=100_000)
+def _word(spoken: str) -> _Word:
+    spoken = spoken.rstrip("./:'’-").replace("’", "'")
+    lowered = spoken.casefold()
+    is_content = bool(lowered) and not NUMBER.fullmatch(lowered)
+    return _Word(lowered, stem(lowered) if is_content else "", bool(CODE_NAME.search(spoken)))
 
 
 # -- What a text leaves behind by its own words: "switch from X to Y" is at odds with "use X" (spec 5, 7).
