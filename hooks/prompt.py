@@ -8,9 +8,11 @@ ranked as `cortex recall` ranks them if it has no model. Silent when nothing ans
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 import time
+from heapq import heapify, heappop, heappush
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     )
 
     from cortex.hooks.evidence.index import Row
+    from cortex.hooks.evidence.question import Numbers
 
     # Returns whether a session was shown a statement already.
     IsKnown = Callable[[str], bool]
@@ -42,11 +45,11 @@ if TYPE_CHECKING or __package__:
         SEARCH_VERSION,
         file_state,
         index_parts,
+        labelled_rows,
         layout_version,
         open_index,
         ranks_in,
         read_settings,
-        rows_of_state,
     )
     from cortex.hooks.evidence.lazy import lazy
     from cortex.hooks.evidence.question import (
@@ -63,6 +66,7 @@ if TYPE_CHECKING or __package__:
         candidate_of,
         commands,
         find,
+        followed,
         is_shown,
         outcome_records,
         utc_day,
@@ -73,6 +77,7 @@ if TYPE_CHECKING or __package__:
         PROSE,
         index_words,
         latin_length,
+        names_in,
         sentences,
         shortened,
         word_set,
@@ -98,11 +103,11 @@ else:
         SEARCH_VERSION,
         file_state,
         index_parts,
+        labelled_rows,
         layout_version,
         open_index,
         ranks_in,
         read_settings,
-        rows_of_state,
     )
     from evidence.lazy import lazy
     from evidence.question import SearchQuestion, asks_for_records, has_topic, topics_among
@@ -112,6 +117,7 @@ else:
         candidate_of,
         commands,
         find,
+        followed,
         is_shown,
         outcome_records,
         utc_day,
@@ -122,6 +128,7 @@ else:
         PROSE,
         index_words,
         latin_length,
+        names_in,
         sentences,
         shortened,
         word_set,
@@ -156,12 +163,12 @@ _HEADING_CHARS = 35
 # What of a sentence's worth its neighbours have: the one that answers often comes next to the one that asks.
 _NEIGHBOUR_SHARE = 0.3
 _AFTER_QUESTION = "*_`) "
-# What is looked at, by what there is room for.
-_LOOKED_AT = 3
 # Shorter ones of the assistant ("All tests pass.") tell nothing; a person's short sentence may be an order,
 # but with fewer words that carry a topic it is "commit" or "thanks".
 _SHORTEST_QUOTE_CHARS = 120
 _FEWEST_TOPICS = 3
+# The same of what followed a result: "Done, all tests pass" tells how it ended.
+_SHORTEST_OUTCOME_CHARS, _FEWEST_TOPICS_OF_REPLY = 60, 2
 _FACT_CHARS = 300
 _WHY_CHARS = 160
 # Below this share of the best result's score nothing is told: it held no fact, and took 20 tokens.
@@ -192,44 +199,68 @@ def note_lines(
     budget_tokens: int,
     question: SearchQuestion,
     *,
+    followed: Iterable[tuple[SearchResult, SearchResult]] = (),
     commands: Iterable[Row] = (),
+    known_ids: frozenset[str] = frozenset(),
     session_id: str = "",
     marks: Mapping[str, str],
     is_known: IsKnown,
 ) -> list[Note]:
     """
-    Return the notes for commands and results, best first, as far as they fit into a budget.
+    Return the notes for commands and results, the newest first, as far as they fit into a budget.
 
-    Of a passage the sentences are told that there is room for, those first that hold words of the question or
-    stand beside them; what is quoted of one turn is one note. Left out are memories that their session went
-    past, of other trust than a person's, the assistant's or this machine's tools, or that hold code; words of
-    the session `session_id` itself; what `is_known`, and what notes before it say. `marks` says by id what
-    the repository disagrees with.
+    Of passages, and of what `followed` them in their sessions, the sentences are quoted that add most to what
+    was taken before: names and words that stood nowhere yet, said late, by results that bear on the question.
+    What is quoted of one turn is one note. Left out are memories that their session went past, of other trust
+    than a person's, the assistant's or this machine's tools, or that hold code; words of the session
+    `session_id` itself; what `is_known`, and what notes before it say. `marks` says by id what the repository
+    disagrees with.
     """
     notes = _Notes(budget_tokens, is_known)
     for row in commands:
-        if row["session_id"] != session_id:
+        if row["session_id"] != session_id and row["passage_id"] not in known_ids:
             notes.take(_command(row))
-    items: list[_Item] = []
-    # What is looked at is twice what there is room for: wording takes most of the time.
-    room, best = _LOOKED_AT * notes.left, results[0].score if results else 0.0
-    for result in results:
-        if result.score < _LEAST_SCORE * best or room <= 0:
-            break
-        # Alone, and told instead of said in a session, a fact stands at 0: it stands above nothing.
-        weight = result.score / best if best > 0 else 1.0
-        of_result = _items_of(result, weight, question, session_id, marks)
-        room -= sum(item.tokens for item in of_result)
-        items += of_result
-    for item in sorted(items, key=lambda item: -item.value):
-        notes.take_item(item)
+    choice = _Choice(notes, question, is_known)
+    for result, weight, is_result in _weighted(results, followed, question.settings.numbers):
+        if result.id in known_ids:
+            continue
+        for item in _items_of(result, weight, question, session_id, marks, is_result=is_result):
+            choice.add(item)
+    choice.take_best()
     return notes.taken
+
+
+def _weighted(
+    results: Sequence[SearchResult], followed: Iterable[tuple[SearchResult, SearchResult]], numbers: Numbers
+) -> Iterator[tuple[SearchResult, float, bool]]:
+    """Yield what may be quoted, its weight, and whether it is a result itself, not only what followed."""
+    best = results[0].score if results else 0.0
+    # Alone, and told instead of said in a session, a fact stands at 0: it stands above nothing.
+    scores = {
+        each.id: each.score / best if best > 0 else 1.0
+        for each in results
+        if each.score >= _LEAST_SCORE * best
+    }
+    weighted = {each.id: (each, scores[each.id], True) for each in results if each.id in scores}
+    for later, result in followed:
+        known, score, is_result = weighted.get(later.id, (later, 0.0, False))
+        lent = numbers["followed_score"] * scores.get(result.id, 0.0)
+        if lent > score:
+            weighted[later.id] = known, lent, is_result
+    last: dict[str, int] = {}
+    for each, _, _ in weighted.values():
+        if not each.is_memory:
+            last[each.row["file"]] = max(last.get(each.row["file"], 1), each.row["line"])
+    for each, score, is_result in weighted.values():
+        # Where a fact stands in its session says nothing: half.
+        place = 0.5 if each.is_memory else each.row["line"] / last[each.row["file"]]
+        yield each, score * (1 + numbers["told_later"] * place), is_result
 
 
 class _Item:
     """What is told or not, as a whole: a sentence of a quotation, or a note of a memory."""
 
-    __slots__ = ("at", "note", "quotation", "text", "tokens", "value")
+    __slots__ = ("at", "names", "note", "quotation", "text", "tokens", "value", "words")
 
     def __init__(
         self,
@@ -242,17 +273,59 @@ class _Item:
     ) -> None:
         self.value, self.text, self.note, self.quotation, self.at = value, text, note, quotation, at
         self.tokens = note.tokens if note else tokens_in(text)
+        self.names, self.words = names_in(text), word_set(text)
+
+
+class _Choice:
+    """Takes of some items the one that adds most to what was taken, then the next, while there is room."""
+
+    def __init__(self, notes: _Notes, question: SearchQuestion, is_known: IsKnown) -> None:
+        self._notes, self._numbers, self._is_known = notes, question.settings.numbers, is_known
+        self._prompt, self._prompt_words = question.text.casefold(), word_set(question.text)
+        self._items: list[_Item] = []
+        # Names that the session has read, by name; words of the items taken.
+        self._is_read: dict[str, bool] = {}
+        self._words: frozenset[str] = frozenset()
+
+    def add(self, item: _Item) -> None:
+        """Add an item; names and words that the session has read count for nothing."""
+        for name in item.names - self._is_read.keys():
+            self._is_read[name] = name in self._prompt or self._is_known(name)
+        item.words -= self._prompt_words
+        self._items.append(item)
+
+    def take_best(self) -> None:
+        """Take items, the best first: what an item adds falls with what is taken before it."""
+        queue = [(-self._gain(item), number) for number, item in enumerate(self._items)]
+        heapify(queue)
+        while queue:
+            item = self._items[heappop(queue)[1]]
+            gain = self._gain(item)
+            if queue and gain < -queue[0][0]:
+                heappush(queue, (-gain, self._items.index(item)))
+            elif self._notes.take_item(item):
+                self._is_read.update(dict.fromkeys(item.names, True))
+                self._words |= item.words
+
+    def _gain(self, item: _Item) -> float:
+        numbers = self._numbers
+        names = min(sum(not self._is_read[name] for name in item.names), numbers["told_names"])
+        news = len(item.words - self._words) / max(len(item.words), 1)
+        value = item.value * (1 + numbers["told_name_gain"] * math.log(1 + names))
+        value *= 1 - numbers["told_news"] * (1 - news)
+        return float(value / self._notes.cost(item) ** numbers["told_length"])
 
 
 class _Quotation:
     """What is quoted of one turn: whose words, when, where, and the sentences by their place in it."""
 
-    __slots__ = ("by", "id", "parts", "place", "said_at", "turn")
+    __slots__ = ("by", "frame_tokens", "id", "parts", "place", "said_at", "turn")
 
     def __init__(self, id: str, by: str, said_at: object, place: Place) -> None:
         self.id, self.by, self.said_at, self.place = id, by, said_at, place
         self.turn = place.file, place.lines
         self.parts: dict[tuple[int, int], str] = {}
+        self.frame_tokens = tokens_in(f'- "" {self.tail}') + 1
 
     @property
     def tail(self) -> str:
@@ -283,26 +356,37 @@ class _Notes:
         notes = [each.note() if isinstance(each, _Quotation) else each for each in self._taken]
         return sorted(notes, key=lambda note: note.at, reverse=True)
 
-    def take(self, note: Note | None) -> None:
-        """Take a note if it fits, was not shown, and says more than those before it."""
-        if note is not None and self._has_room(note.tokens, note.shown[0]):
-            self._taken.append(note)
+    def take(self, note: Note | None) -> bool:
+        """Take a note if it fits, was not shown, and says more than those before it; return whether."""
+        if note is None or not self._has_room(note.tokens, note.shown[0]):
+            return False
+        self._taken.append(note)
+        return True
 
-    def take_item(self, item: _Item) -> None:
+    def take_item(self, item: _Item) -> bool:
         """Take a sentence or a note likewise; a sentence beside those of its turn."""
         if item.quotation is None:
-            self.take(item.note)
-            return
+            return self.take(item.note)
         own = item.quotation
-        others = (each for each in self._taken if isinstance(each, _Quotation) and each.turn == own.turn)
-        quotation = next(others, None)
-        # What is cut out takes an ellipsis.
-        tokens = item.tokens + 2 if quotation else item.tokens + tokens_in(f'- "" {own.tail}') + 1
-        if self._has_room(tokens, item.text):
-            if quotation is None:
-                quotation = own
-                self._taken.append(own)
-            quotation.parts[item.at] = item.text
+        if not self._has_room(self.cost(item), item.text):
+            return False
+        quotation = self._of_turn(own)
+        if quotation is None:
+            quotation = own
+            self._taken.append(own)
+        quotation.parts[item.at] = item.text
+        return True
+
+    def cost(self, item: _Item) -> int:
+        """Return the tokens that an item takes: what is cut out of a turn takes an ellipsis, too."""
+        if item.quotation is None:
+            return item.tokens
+        return item.tokens + (2 if self._of_turn(item.quotation) else item.quotation.frame_tokens)
+
+    def _of_turn(self, own: _Quotation) -> _Quotation | None:
+        """Return what is quoted of the same turn."""
+        quotations = (each for each in self._taken if isinstance(each, _Quotation))
+        return next((each for each in quotations if each.turn == own.turn), None)
 
     def _has_room(self, tokens: int, text: str) -> bool:
         """Return whether a text fits and is new; then it takes its room."""
@@ -327,13 +411,19 @@ def record_notes(
 
 
 def _items_of(
-    result: SearchResult, weight: float, question: SearchQuestion, session_id: str, marks: Mapping[str, str]
+    result: SearchResult,
+    weight: float,
+    question: SearchQuestion,
+    session_id: str,
+    marks: Mapping[str, str],
+    *,
+    is_result: bool,
 ) -> list[_Item]:
     places = [place for place in result.evidence if place.session_id != session_id]
     if result.evidence and not places:
         return []
     if not result.is_memory:
-        return _sentences_of(result, weight, question, places)
+        return _sentences_of(result, weight, question, places, is_result=is_result)
     # A record answers where the work stands; to another message it says little, at 60 tokens.
     note = None if result.row["memory_type"] == "outcome" else _fact(result.row, result.why, places, marks)
     if note is None:
@@ -361,7 +451,7 @@ def _fact(row: Row, why: str, places: list[Place], marks: Mapping[str, str]) -> 
 
 
 def _sentences_of(
-    item: SearchResult, weight: float, question: SearchQuestion, places: list[Place]
+    item: SearchResult, weight: float, question: SearchQuestion, places: list[Place], *, is_result: bool
 ) -> list[_Item]:
     row, asked = item.row, question.asked
     if row["trust"] not in _QUOTED_TRUSTS or not places:
@@ -374,10 +464,12 @@ def _sentences_of(
         prose = without_announcements(prose, question.pattern("announces"))
     if is_persons:
         prose = "\n".join(line for line in prose.split("\n") if not PASTED_LINE.match(line))
-        is_short = len(topics_among(index_words(prose), question.settings)) < _FEWEST_TOPICS
+        is_short = len(topics_among(index_words(prose), question.settings)) < (
+            _FEWEST_TOPICS if is_result else _FEWEST_TOPICS_OF_REPLY
+        )
     else:
-        is_short = latin_length(prose) < _SHORTEST_QUOTE_CHARS
-    if is_short or has_plain_secret(prose) or not asked.words_of(prose):
+        is_short = latin_length(prose) < (_SHORTEST_QUOTE_CHARS if is_result else _SHORTEST_OUTCOME_CHARS)
+    if is_short or has_plain_secret(prose) or (is_result and not asked.words_of(prose)):
         return []
     by = "user" if is_persons else "assistant"
     if item.statement.startswith(PROPOSED):
@@ -474,8 +566,8 @@ def _places_of(row: Row) -> list[Place]:
 INDEX = os.path.join("tables", "search.sqlite")
 GLOBAL_PART = "global"
 
-# Results looked for: what is too long for the budget, or says the same again, leaves room for the next.
-MOST_RESULTS = 30
+# Results looked for: of more, sentences are chosen worse.
+MOST_RESULTS = 15
 # Commands beside them.
 MOST_COMMANDS = 2
 # Where the work stands: the last sessions' records and the plan that goes on.
@@ -573,7 +665,7 @@ def _notes_in(
     kind = asks_for_records(prompt, settings)
     if kind:
         rows = outcome_records(connection, [project_id], limit=RECORDS, only_open=kind == "open")
-        plans = rows_of_state(connection, index_parts(connection, [project_id], "memories"), "progress")
+        plans = labelled_rows(connection, index_parts(connection, [project_id], "memories"), "progress")
         plans = sorted(filter(is_shown, plans), key=lambda row: (-(row["updated_at"] or 0), row["memory_id"]))
         matches = record_notes([*rows, *plans[:PLANS]], budget, marks=marks, is_known=seen.is_known)
         if matches:
@@ -582,16 +674,14 @@ def _notes_in(
         return []
     question = SearchQuestion(prompt, settings, lambda words: ranks_in(connection, words))
     results = find(connection, scopes, question, limit=MOST_RESULTS, with_nearby=False, by_part=True)
-    known = set(seen.ids)
+    first = results[: int(settings.numbers["followed_results"])]
     return note_lines(
-        [result for result in results if result.id not in known],
+        results,
         budget,
         question,
-        commands=[
-            row
-            for row in commands(connection, [project_id], question, limit=MOST_COMMANDS)
-            if row["passage_id"] not in known
-        ],
+        followed=followed(connection, [project_id], first, question),
+        commands=commands(connection, [project_id], question, limit=MOST_COMMANDS),
+        known_ids=frozenset(seen.ids),
         session_id=session_id,
         marks=marks,
         is_known=seen.is_known,

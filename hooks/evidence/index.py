@@ -10,6 +10,7 @@ import math
 import os
 import sqlite3
 import sys
+import zlib
 from bisect import bisect_left
 from heapq import nlargest
 
@@ -23,11 +24,13 @@ if TYPE_CHECKING:
 from .question import MOST_WORDS, SearchSettings
 
 # Of another layout nothing is read: the next run makes the index again.
-SEARCH_VERSION = 2
+SEARCH_VERSION = 3
 # Commands are passages with word counts of their own.
 MEMORIES, PASSAGES, COMMANDS = "memories", "passages", "commands"
 # Types of memories that say where the work stands: the records of sessions, and plans.
 STATE_TYPES = ("outcome", "progress")
+# Passages of a session that are asked for together, by `stretch_label`.
+STRETCH_ROWS = 32
 
 # As in the first measurements of BM25: how soon a repeated word weighs no more, and how much length matters.
 _K1, _B = 1.2, 0.75
@@ -251,12 +254,17 @@ def rows_by_key(
     return matches
 
 
-def rows_of_state(connection: sqlite3.Connection, parts: Sequence[Part], state: str) -> list[Row]:
-    """Return the memories of one of STATE_TYPES."""
+def stretch_label(file: str, stretch: int) -> str:
+    """Return the label of the passages of a file whose `seq` divided by STRETCH_ROWS is `stretch`."""
+    return f"{zlib.crc32(file.encode('utf-8', 'surrogatepass')):08x}:{stretch}"
+
+
+def labelled_rows(connection: sqlite3.Connection, parts: Sequence[Part], label: str) -> list[Row]:
+    """Return the memories of one of STATE_TYPES, or the passages of a stretch by `stretch_label`."""
     matches: list[Row] = []
     for part in parts:
-        asked = "select row, part, body from bodies where part = ? and state = ?"
-        matches += _decoded(connection.execute(asked, (part.part, state)), parts).values()
+        asked = "select row, part, body from bodies where part = ? and label = ?"
+        matches += _decoded(connection.execute(asked, (part.part, label)), parts).values()
     return matches
 
 

@@ -13,7 +13,7 @@ from functools import cached_property
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from .index import Part, Row
     from .question import SearchQuestion
@@ -29,11 +29,13 @@ from .index import (
     MEMORIES,
     PASSAGES,
     STATE_TYPES,
+    STRETCH_ROWS,
     best_rows,
     index_parts,
+    labelled_rows,
     rows_by_key,
     rows_by_number,
-    rows_of_state,
+    stretch_label,
 )
 from .question import is_answered
 from .ranking import DECIDED, OVERTAKEN, STATED, Group, SearchCandidate, comparable, folded, ranked
@@ -255,6 +257,80 @@ def _with_closers(
     return list(known.values())
 
 
+# Stretches read after a row to find what followed it: of a longer answer nobody knows the end.
+_STRETCHES_AHEAD = 3
+
+
+class _Sessions:
+    """The passages of sessions in their order, read by stretches."""
+
+    def __init__(self, connection: sqlite3.Connection, parts: Sequence[Part]) -> None:
+        self._connection, self._parts = connection, parts
+        self._stretches: dict[tuple[str, int], list[Row]] = {}
+
+    def after(self, row: Row) -> Iterator[Row | None]:
+        """Yield the passages after a row, then None if the session goes on beyond what is read."""
+        first = row["seq"] // STRETCH_ROWS
+        for at in range(first, first + _STRETCHES_AHEAD + 1):
+            stretch = self._stretch(row["file"], at)
+            yield from (other for other in stretch if other["seq"] > row["seq"])
+            if not stretch:
+                return
+        yield None
+
+    def _stretch(self, file: str, at: int) -> list[Row]:
+        key = file, at
+        if key not in self._stretches:
+            rows = labelled_rows(self._connection, self._parts, stretch_label(file, at))
+            own = (row for row in rows if row["file"] == file)
+            self._stretches[key] = sorted(own, key=lambda row: row["seq"])
+        return self._stretches[key]
+
+
+def followed(
+    connection: sqlite3.Connection,
+    scopes: Collection[str],
+    results: Iterable[SearchResult],
+    question: SearchQuestion,
+) -> list[tuple[SearchResult, SearchResult]]:
+    """
+    Return what some results came to in their sessions, each with the result that it follows.
+
+    Of a passage that is the assistant's last turn before a person spoke again, what the person said then, and
+    the assistant's last turn in answer to that. A memory says itself what its session came to.
+    """
+    sessions = _Sessions(connection, index_parts(connection, scopes, PASSAGES))
+    return [
+        (SearchResult(Group([candidate_of(PASSAGES, row)]), question), result)
+        for result in results
+        if not result.is_memory
+        for row in _what_followed(result.row, sessions.after(result.row))
+    ]
+
+
+def _what_followed(start: Row, rows: Iterable[Row | None]) -> list[Row]:
+    before: list[Row] = []
+    reply: list[Row] = []
+    answer: list[Row] = []
+    for row in rows:
+        if row is None:
+            # Where an answer ends is not known: then it has no last turn.
+            return [*_last_turn(before), *reply] if reply else []
+        if row["line"] == start["line"]:
+            continue
+        if row["kind"] not in PEOPLE_KINDS:
+            (answer if reply else before).append(row)
+        elif answer or (reply and row["line"] != reply[0]["line"]):
+            break
+        else:
+            reply.append(row)
+    return [*_last_turn(before), *reply, *_last_turn(answer)]
+
+
+def _last_turn(rows: Sequence[Row]) -> list[Row]:
+    return [row for row in rows if row["line"] == rows[-1]["line"]]
+
+
 def commands(
     connection: sqlite3.Connection | None, scopes: Collection[str], question: SearchQuestion, *, limit: int
 ) -> list[Row]:
@@ -295,7 +371,7 @@ def outcome_records(
     With `only_open` those that name something open.
     """
     parts = index_parts(connection, scopes, MEMORIES)
-    rows = [] if connection is None else rows_of_state(connection, parts, "outcome")
+    rows = [] if connection is None else labelled_rows(connection, parts, "outcome")
     shown = [
         row
         for row in rows

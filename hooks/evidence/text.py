@@ -331,10 +331,22 @@ def to_last_word(head: str) -> str:
 
 
 # A name of code, a path, a number or a quoted string: two facts whose names all differ are about two things.
-_CODE_NAME = lazy(r"`[^`]+`|[\w./-]*(?:[a-z][A-Z]|[A-Za-z]\d|\d[A-Za-z]|[\w]_[\w]|[\w]\.[\w]|\w/\w)[\w./-]*")
+_CODE = r"`[^`]+`|[\w./-]*(?:[a-z][A-Z]|[A-Za-z]\d|\d[A-Za-z]|[\w]_[\w]|[\w]\.[\w]|\w/\w)[\w./-]*"
+_CODE_NAME = lazy(_CODE)
+_NAME_OR_NUMBER = lazy(_CODE + r"|\d[\d.,]*")
 _LONG_WORD = lazy(r"[^\W\d_]{3,}")
 _WIDE = lazy("[\u3041-\u30ff\u3400-\u9fff]{2,}")
 _TRIM = "`.,;:()/- "
+
+
+def names_in(text: str) -> frozenset[str]:
+    """
+    Return the names of code, paths, quoted strings and numbers in a text, in lower case.
+
+    >>> sorted(names_in("Set `PORT` to 8080 in app/main.py."))
+    ['8080', 'app/main.py', 'port']
+    """
+    return frozenset(name.strip(_TRIM).casefold() for name in _NAME_OR_NUMBER.findall(text)) - {""}
 
 
 class Subject(namedtuple("Subject", ("names", "words"))):

@@ -22,10 +22,11 @@ _LAYOUT = (
     " columns text not null, rows integer not null, words integer not null, dimensions integer not null,"
     " unique (scope, name))",
     "create table bodies (row integer primary key, part integer not null, key text not null,"
-    " hash integer not null, body blob not null, state text)",
+    " hash integer not null, body blob not null, label text)",
     "create index keys on bodies (part, key)",
-    # Of memories that say where the work stands their type: these are asked for by it.
-    "create index states on bodies (part, state) where state is not null",
+    # What rows are asked for by together: memories that say where the work stands by their type, passages by
+    # their stretch of a session.
+    "create index labels on bodies (part, label) where label is not null",
     # What was counted of a row, packed, so that it can be taken out again.
     "create table texts (row integer primary key, packed blob not null)",
     "create table postings (word text not null, part integer not null, entries blob not null,"

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from cortex.hooks.evidence.index import STATE_TYPES
-from cortex.hooks.evidence.text import count_words
+from cortex.hooks.evidence.index import STATE_TYPES, STRETCH_ROWS, stretch_label
+from cortex.hooks.evidence.text import COMMAND_KIND, count_words
 from cortex.storage.tables.tables import INDEX_TEXT, VECTOR
 from cortex.transforms.schemas import EPOCH, Table, values
 
@@ -131,15 +131,15 @@ class PartWriter:
         bodies, packed = _bodies(rows, changed, self._names_in(rows)), _packed(rows, changed)
         texts = dict(self._values("select row, packed from texts where row in", numbers))
         vectors = dict(self._values("select row, vector from vectors where row in", numbers))
-        halves = _halves(rows, changed)
+        halves, labels = _halves(rows, changed), _labels(rows, changed)
         again, outdated, same = [], [], []
         for place, (at, row) in enumerate(zip(changed, numbers, strict=True)):
             if (packed[place], halves[place]) == (texts.get(row), vectors.get(row)):
-                same.append((bodies[place], _signed(hashes[at]), row))
+                same.append((bodies[place], _signed(hashes[at]), labels[place], row))
             else:
                 again.append(at)
                 outdated.append(row)
-        self._connection.executemany("update bodies set body = ?, hash = ? where row = ?", same)
+        self._connection.executemany("update bodies set body = ?, hash = ?, label = ? where row = ?", same)
         if outdated:
             self._remove(outdated)
         return again
@@ -152,9 +152,9 @@ class PartWriter:
             keys = rows[self._table.key[0]].take(pa.array(chosen, pa.int64())).to_pylist()
             marks = [_signed(hashes[at]) for at in chosen]
             texts = _bodies(rows, chosen, self._names_in(rows))
-            bodies = zip(numbers, keys, marks, texts, _states(rows, chosen), strict=True)
+            bodies = zip(numbers, keys, marks, texts, _labels(rows, chosen), strict=True)
             self._connection.executemany(
-                "insert into bodies (row, part, key, hash, body, state)"
+                "insert into bodies (row, part, key, hash, body, label)"
                 f" values (?, {self._part}, ?, ?, ?, ?)",
                 bodies,
             )
@@ -278,12 +278,18 @@ def _bodies(rows: pa.Table, places: list[int], names: list[str]) -> list[bytes]:
     return [orjson.dumps([*row.values()], default=_microseconds, option=option) for row in chosen]
 
 
-def _states(rows: pa.Table, places: list[int]) -> list[str | None]:
-    """Return of each row its type where it says where the work stands, else None."""
-    if "memory_type" not in rows.schema.names:
+def _labels(rows: pa.Table, places: list[int]) -> list[str | None]:
+    """Return of each memory its type where it says where the work stands, of each passage its stretch."""
+    chosen = pa.array(places, pa.int64())
+    if "memory_type" in rows.schema.names:
+        types = rows["memory_type"].take(chosen).to_pylist()
+        return [name if name in STATE_TYPES else None for name in types]
+    if "seq" not in rows.schema.names:
         return [None] * len(places)
-    types = rows["memory_type"].take(pa.array(places, pa.int64())).to_pylist()
-    return [name if name in STATE_TYPES else None for name in types]
+    return [
+        None if row["kind"] == COMMAND_KIND else stretch_label(row["file"], row["seq"] // STRETCH_ROWS)
+        for row in rows.select(["file", "seq", "kind"]).take(chosen).to_pylist()
+    ]
 
 
 def _microseconds(value: datetime) -> int:
