@@ -364,7 +364,7 @@ def _sentences_of(
     item: SearchResult, weight: float, question: SearchQuestion, places: list[Place]
 ) -> list[_Item]:
     row, asked = item.row, question.asked
-    if row["trust"] not in _QUOTED_TRUSTS or not places:
+    if row["trust"] not in _QUOTED_TRUSTS or row["kind"] == "program" or not places:
         return []
     is_persons = row["kind"] in PEOPLE_KINDS
     text = str(row["text"])

@@ -156,7 +156,8 @@ def _text(command: str, turn: Mapping[str, object]) -> str:
 # -- What search reads: index text, query words, passages of turns, the text that is embedded.
 
 # Prose: what people and the assistant said to each other. Thinking is missing from most transcripts and
-# repeats the text; tool calls and results are mostly code; summaries, recaps and programs repeat others.
+# repeats the text; tool calls and results are mostly code; summaries, recaps and what an agent is asked
+# repeat others. What a program asks in a person's place (`claude -p`) is added.
 PASSAGE_KINDS = (*PEOPLE_KINDS, "plan", "text")
 
 # The hash that ends a project's id means nothing to a model and would be cut into several word pieces.
@@ -229,19 +230,24 @@ def passages_of(turns: pa.Table, policy: Policy) -> pa.Table:
     Cut the prose of TURNS into passages, and add the commands that went well.
 
     Takes TURNS of whole files in any order; returns PASSAGES ordered by file and `seq`, none longer than
-    `passage_chars` of ranking.csv. What the assistant repeats of a page is of the page's trust.
-    A file's first passage has seq 0.
+    `passage_chars` of ranking.csv. What the assistant repeats of a page is of the page's trust, what a person
+    sent through a program is a prompt. A file's first passage has seq 0.
     """
     import pyarrow.compute as pc  # here: a question needs none of these functions
 
+    from cortex.transforms.extract.events import as_prompt, sent_prompts
+
     limit = int(search_settings(policy).numbers["passage_chars"])
-    prose = turns.filter(pc.is_in(turns["kind"], pa.array(PASSAGE_KINDS)))
+    sent = sent_prompts(turns)
+    is_sent = pc.is_in(turns["turn_id"], pa.array([*sent], pa.string()))
+    prose = turns.filter(pc.or_(pc.is_in(turns["kind"], pa.array(PASSAGE_KINDS)), is_sent))
     prose = prose.sort_by([("file", "ascending"), ("line", "ascending"), ("block", "ascending")])
     rows: list[dict[str, object]] = []
     seq = 0
     for turn in prose.select(_TURN_COLUMNS).to_pylist():
         if not rows or rows[-1]["file"] != turn["file"]:
             seq = 0
+        turn = as_prompt(turn) if sent.get(turn["turn_id"]) else turn
         for part, text in enumerate(identifier_parts(turn["text"], limit)):
             row = {**turn, "text": text, "seq": seq, "passage_id": content_id(turn["turn_id"], str(part))}
             rows.append({**row, "content_hash": content_id(embedded_text(row))})

@@ -19,6 +19,7 @@ from cortex.storage.published.catalogue import projects_document
 from cortex.storage.published.published import SNAPSHOTS, SnapshotFile, SnapshotRows
 from cortex.storage.store import DATABASE
 from cortex.transforms.errors import FileDamaged
+from cortex.transforms.extract.events import sent_prompts, without_wrapping
 from cortex.transforms.identity import content_id
 from cortex.transforms.schemas import (
     EDGES,
@@ -37,7 +38,7 @@ from cortex.transforms.words.sentences import shortened
 # -- What the last snapshots hold of scopes that have not changed since: a run makes only what it touched.
 
 # Raise it when the code that makes snapshots makes other rows of the same inputs.
-SNAPSHOTS_VERSION = "1"
+SNAPSHOTS_VERSION = "2"
 # Snapshots of what the tables hold on a day; the others follow from what was said alone.
 OF_TABLES = (MEMORIES, EDGES, PROJECTS)
 OF_SESSIONS = (METRICS, SESSIONS)
@@ -136,12 +137,13 @@ def session_rows(turns: pa.Table, memories: pa.Table) -> pa.Table:
 
 
 def _first_prompts(turns: pa.Table) -> dict[str, list[str]]:
-    """Return the beginnings of what was typed in each session, in its order."""
+    """Return the beginnings of what a person said in each session, in its order."""
     typed = pc.and_(pc.is_in(turns["kind"], pa.array(_TYPED)), pc.is_null(turns["agent_id"]))
-    rows = turns.filter(typed).select(["session_id", "said_at", "line", "text"]).sort_by(_IN_ORDER)
+    sent = pa.array([name for name, is_persons in sent_prompts(turns).items() if is_persons], pa.string())
+    rows = turns.filter(pc.or_(typed, pc.is_in(turns["turn_id"], sent)))
     begun: dict[str, list[str]] = {}
-    for row in rows.to_pylist():
-        words = " ".join(row["text"][: 4 * FIRST_PROMPT_CHARS].split())
+    for row in rows.select(["session_id", "said_at", "line", "text"]).sort_by(_IN_ORDER).to_pylist():
+        words = " ".join(without_wrapping(row["text"])[: 4 * FIRST_PROMPT_CHARS].split())
         begun.setdefault(row["session_id"], []).append(shortened(words, FIRST_PROMPT_CHARS))
     return begun
 

@@ -374,7 +374,7 @@ def _statement(candidate: SearchCandidate, question: SearchQuestion) -> str:
     if candidate.is_memory:
         return candidate.text
     statement = statement_in(candidate.text, question.asked)
-    is_said = statement and not candidate.is_persons
+    is_said = statement and not candidate.is_persons and candidate.row.get("kind") != "program"
     is_proposed = is_said and is_proposal(statement, question.pattern("suggests"))
     return f"{PROPOSED}{statement}" if is_proposed else statement
 

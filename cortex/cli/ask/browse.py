@@ -22,6 +22,7 @@ from cortex.cli.answer import (
 from cortex.transforms.errors import UsageError
 from cortex.transforms.vocabulary import GLOBAL_SCOPE
 from cortex.transforms.words.ages import (
+    STARTED_BY_PROGRAM,
     ago,
     author_of_layer,
     counted,
@@ -151,7 +152,8 @@ def show(context: Context, id: str) -> Answer:
 
 def _turn_lines(place: EvidencePlace) -> Iterator[str]:
     for turn in place.turns:
-        by = "user" if turn.trust == "user" else turn.tool_name or turn.trust
+        speaker = STARTED_BY_PROGRAM if turn.kind == "program" else turn.tool_name or turn.trust
+        by = "user" if turn.trust == "user" else speaker
         at = f"{turn.said_at:%Y-%m-%d %H:%M} UTC, " if turn.said_at else ""
         yield f"{'>' if turn.is_cited else ' '} {by} ({at}{place.session_id[:8]}:{turn.line})"
         yield from (f"    {line}" for line in turn.text.split("\n"))
@@ -366,6 +368,8 @@ def today(context: Context, project: str | None) -> Answer:
         return Answer(data, [], ["No session of that project has been read yet."])
     waiting = listing.waiting(context)
     hints = [f"{counted(waiting, 'transcript')} waiting: cortex run"] if waiting else []
+    if any(not row["prompts"] for row in listed.rows):
+        hints.append("What a program started is found; its words count as yours once you go on with it.")
     return Answer(data, _today_lines(listed, context.now), hints)
 
 

@@ -28,7 +28,7 @@ from cortex.mcp.protocol.call import (
 from cortex.mcp.tools import tool as schemas
 from cortex.mcp.tools.tool import tool
 from cortex.transforms.schemas import Row
-from cortex.transforms.words.ages import age_of, speaker_of
+from cortex.transforms.words.ages import age_of, speaker_of, speaker_of_turn
 
 RESULTS_SHOWN = 10
 # Results looked for on every page: pages are cut out of one order.
@@ -235,7 +235,7 @@ def _whole_turn(call: ToolCall, whole: Expanded) -> ListItem:
         "doubt": None,
         "evidence": _evidence([place], 1),
     }
-    return ListItem(data, [note(first["trust"], text, "said", f"id {first['passage_id'][:12]}")])
+    return ListItem(data, [note(speaker_of_turn(first), text, "said", f"id {first['passage_id'][:12]}")])
 
 
 @tool(

@@ -8,7 +8,7 @@ from cortex.flows.operations.ids import LEAST_ID_CHARS, several, typed_id
 from cortex.storage.published.catalogue import GLOBAL_LABEL, Catalogue
 from cortex.transforms.errors import NotFound, UsageError
 from cortex.transforms.vocabulary import GLOBAL_SCOPE, MEMORY_TYPES, STATUSES, Row, checked
-from cortex.transforms.words.ages import counted
+from cortex.transforms.words.ages import STARTED_BY_PROGRAM, counted
 
 _LISTED = [
     *("memory_id", "project_id", "memory_type", "status", "text", "confidence", "rank", "is_pinned"),
@@ -17,7 +17,7 @@ _LISTED = [
 
 
 # What a session without a typed prompt has in its place: `claude -p` and other programs send theirs.
-NO_PROMPT = "(started by a program)"
+NO_PROMPT = f"({STARTED_BY_PROGRAM})"
 
 _SHOWN = (("memory", "memories", "memory_id"), ("session", "sessions", "session_id"))
 
