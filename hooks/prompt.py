@@ -50,10 +50,11 @@ if TYPE_CHECKING or __package__:
     )
     from cortex.hooks.evidence.lazy import lazy
     from cortex.hooks.evidence.question import (
+        DECIDED,
         SearchQuestion,
         SearchSettings,
-        asks_for_records,
         has_topic,
+        listing_asked,
         topics_among,
     )
     from cortex.hooks.evidence.ranking import OVERTAKEN
@@ -64,7 +65,7 @@ if TYPE_CHECKING or __package__:
         commands,
         find,
         is_shown,
-        outcome_records,
+        listed_records,
         utc_day,
     )
     from cortex.hooks.evidence.statements import KNOWN_SHARE, PROPOSED, without_announcements
@@ -77,7 +78,7 @@ if TYPE_CHECKING or __package__:
         shortened,
         word_set,
     )
-    from cortex.hooks.prose.memory_types import SHOWN_TYPES
+    from cortex.hooks.prose.memory_types import SETTLING_TYPES, SHOWN_TYPES
     from cortex.hooks.prose.own_prose import PASTED_LINE, SIGN, TAG, own_prose
     from cortex.hooks.prose.plain import (
         LONGEST_LINE,
@@ -105,7 +106,7 @@ else:
         rows_of_state,
     )
     from evidence.lazy import lazy
-    from evidence.question import SearchQuestion, asks_for_records, has_topic, topics_among
+    from evidence.question import DECIDED, SearchQuestion, has_topic, listing_asked, topics_among
     from evidence.ranking import OVERTAKEN
     from evidence.search import (
         Place,
@@ -113,7 +114,7 @@ else:
         commands,
         find,
         is_shown,
-        outcome_records,
+        listed_records,
         utc_day,
     )
     from evidence.statements import KNOWN_SHARE, PROPOSED, without_announcements
@@ -126,7 +127,7 @@ else:
         shortened,
         word_set,
     )
-    from prose.memory_types import SHOWN_TYPES
+    from prose.memory_types import SETTLING_TYPES, SHOWN_TYPES
     from prose.own_prose import PASTED_LINE, SIGN, TAG, own_prose
     from prose.plain import (
         LONGEST_LINE,
@@ -570,12 +571,10 @@ def _notes_in(
         return []
     select = "select memory_id, mark from marks where scope = ?"
     marks = dict(connection.execute(select, (project_id,)))
-    kind = asks_for_records(prompt, settings)
+    kind = listing_asked(prompt, settings)
     if kind:
-        rows = outcome_records(connection, [project_id], limit=RECORDS, only_open=kind == "open")
-        plans = rows_of_state(connection, index_parts(connection, [project_id], "memories"), "progress")
-        plans = sorted(filter(is_shown, plans), key=lambda row: (-(row["updated_at"] or 0), row["memory_id"]))
-        matches = record_notes([*rows, *plans[:PLANS]], budget, marks=marks, is_known=seen.is_known)
+        rows = _listed(connection, project_id, kind)
+        matches = record_notes(rows, budget, marks=marks, is_known=seen.is_known)
         if matches:
             return matches
     if not has_topic(prompt, settings):
@@ -596,6 +595,16 @@ def _notes_in(
         marks=marks,
         is_known=seen.is_known,
     )
+
+
+def _listed(connection: sqlite3.Connection, project_id: str, kind: str) -> list[Row]:
+    """Return what a message that names no subject asks to be told, the newest first."""
+    if kind == DECIDED:
+        return listed_records(connection, [project_id], kind, SETTLING_TYPES, limit=MOST_RESULTS)
+    rows = listed_records(connection, [project_id], kind, limit=RECORDS)
+    plans = rows_of_state(connection, index_parts(connection, [project_id], "memories"), "progress")
+    plans = sorted(filter(is_shown, plans), key=lambda row: (-(row["updated_at"] or 0), row["memory_id"]))
+    return [*rows, *plans[:PLANS]]
 
 
 def _budget(settings: SearchSettings, seen: shown.ShownRecord) -> int:

@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
+from itertools import groupby
+from operator import itemgetter
 from typing import Literal
 
 import pyarrow as pa
@@ -115,6 +117,12 @@ def session_rows(turns: pa.Table, memories: pa.Table) -> pa.Table:
     counts = turns.group_by(["project_id", "session_id"], use_threads=False).aggregate(
         [("said_at", "min"), ("said_at", "max")]
     )
+    in_time = counts.sort_by(
+        [("project_id", "ascending"), ("said_at_min", "ascending"), ("session_id", "ascending")]
+    )
+    numbers: dict[tuple[str, str], int] = {}
+    for _, group in groupby(in_time.to_pylist(), key=itemgetter("project_id")):
+        numbers |= {(row["project_id"], row["session_id"]): at for at, row in enumerate(group, start=1)}
     rows = []
     for row in counts.sort_by([("project_id", "ascending"), ("session_id", "ascending")]).to_pylist():
         session_id = row["session_id"]
@@ -123,6 +131,7 @@ def session_rows(turns: pa.Table, memories: pa.Table) -> pa.Table:
             {
                 "project_id": row["project_id"],
                 "session_id": session_id,
+                "number": numbers[row["project_id"], session_id],
                 "began_at": row["said_at_min"],
                 "ended_at": row["said_at_max"],
                 "git_branch": branches.get(session_id),

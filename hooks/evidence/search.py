@@ -29,13 +29,15 @@ from .index import (
     MEMORIES,
     PASSAGES,
     STATE_TYPES,
+    all_rows,
     best_rows,
     index_parts,
     rows_by_key,
     rows_by_number,
     rows_of_state,
 )
-from .question import is_answered
+from .question import DECIDED as ASKED_DECIDED
+from .question import OPEN, WORK, is_answered
 from .ranking import DECIDED, OVERTAKEN, STATED, Group, SearchCandidate, comparable, folded, ranked
 from .ranking import PROPOSED as PUT_FORWARD
 from .statements import (
@@ -281,30 +283,54 @@ def commands(
     return [row for _, row in matches[:limit]]
 
 
-def outcome_records(
+def listed_records(
     connection: sqlite3.Connection | None,
     scopes: Collection[str],
+    kind: str,
+    types: Collection[str] = (),
     *,
     limit: int,
-    only_open: bool = False,
     admits: Admits | None = None,
 ) -> list[Row]:
     """
-    Return at most `limit` memories that record what a session came to, the newest first.
+    Return at most `limit` memories of what a question lists (LISTINGS), the newest first.
 
-    With `only_open` those that name something open.
+    What was done and what is open is in the records of sessions, all else in memories of these `types`; what
+    was decided in the decisions and in what a person said.
     """
+    if connection is None:
+        return []
     parts = index_parts(connection, scopes, MEMORIES)
-    rows = [] if connection is None else rows_of_state(connection, parts, "outcome")
+    is_of_sessions = kind in (OPEN, WORK)
+    rows = rows_of_state(connection, parts, "outcome") if is_of_sessions else all_rows(connection, parts)
     shown = [
         row
         for row in rows
         if is_shown(row)
         and row["trust"] != "external"
+        and _is_listed(row, kind, types)
         and (admits is None or admits(MEMORIES, row))
-        and (not only_open or outcome_parts(str(row["text"])).get("open"))
     ]
     return sorted(shown, key=lambda row: (-(row["updated_at"] or 0), row["memory_id"]))[:limit]
+
+
+def _is_listed(row: Row, kind: str, types: Collection[str]) -> bool:
+    if kind == OPEN:
+        return bool(outcome_parts(str(row["text"])).get("open"))
+    is_settled = kind != ASKED_DECIDED or row["memory_type"] == "decision" or row["trust"] == "user"
+    return kind == WORK or (is_settled and row["memory_type"] in types)
+
+
+def listed_turns(
+    connection: sqlite3.Connection | None, scopes: Collection[str], *, limit: int, admits: Admits | None
+) -> list[Row]:
+    """Return at most `limit` passages of what people asked, the newest first."""
+    if connection is None:
+        return []
+    rows = all_rows(connection, index_parts(connection, scopes, PASSAGES))
+    asked = [row for row in rows if row["kind"] in (*PEOPLE_KINDS, "program")]
+    shown = [row for row in asked if admits is None or admits(PASSAGES, row)]
+    return sorted(shown, key=lambda row: (-(row["said_at"] or 0), row["passage_id"]))[:limit]
 
 
 def candidate_of(name: str, row: Row) -> SearchCandidate:

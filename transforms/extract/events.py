@@ -149,7 +149,7 @@ def sent_prompts(turns: pa.Table) -> dict[str, bool]:
     import pyarrow.compute as pc
 
     main = turns.filter(pc.is_null(turns["agent_id"]))
-    files = main.filter(pc.equal(main["kind"], "program"))["file"].unique()
+    files = main.filter(pc.is_in(main["kind"], pa.array(["program"])))["file"].unique()
     if not len(files):
         return {}
     columns = ["session_id", "file", "line", "block", "turn_id", "agent_id", "kind", "said_at", "text"]

@@ -203,7 +203,7 @@ def _session_lines(shown: Details, now: datetime) -> Iterator[str]:
     row = shown.row
     yield row["goal"] or row["first_prompt"] or NO_PROMPT
     yield ""
-    yield _field("session", row["session_id"])
+    yield _field("session", row["session_id"] + (f", number {row['number']}" if row.get("number") else ""))
     yield _field("project", shown.labels.get(row["project_id"], row["project_id"]))
     if row["began_at"]:
         yield _field("began", _instant(row["began_at"], now))
@@ -331,12 +331,12 @@ def _timeline_table(listed: Listed) -> Listing:
 
     short = ids.short_ids([row["session_id"] for row in listed.rows], least=8)
     has_several = len({row["project_id"] for row in listed.rows}) > 1
-    columns = ["session", "ended", *(["project"] if has_several else []), "result"]
+    columns = ["no", "session", "ended", *(["project"] if has_several else []), "result"]
     rows = []
     for row in listed.rows:
         ended = f"{row['ended_at']:%Y-%m-%d %H:%M}" if row["ended_at"] else ""
         where = [listed.labels.get(row["project_id"], row["project_id"])] if has_several else []
-        rows.append([short[row["session_id"]], ended, *where, _summary(row)])
+        rows.append([str(row.get("number", "")), short[row["session_id"]], ended, *where, _summary(row)])
     names = ", ".join(listed.labels.get(each, each) for each in listed.project_ids) or "All projects"
     return Listing(
         f"{names}: {counted(listed.total, 'session')}", columns, rows, wraps="result", most_lines=2
@@ -384,7 +384,8 @@ def _today_session_lines(row: Row, listed: Listed, now: datetime) -> Iterator[st
     label = listed.labels.get(row["project_id"], row["project_id"])
     branch = f", on {row['git_branch']}" if row["git_branch"] else ""
     when = ago(row["ended_at"], now) if row["ended_at"] else "at an unknown time"
-    yield f"{label}: session {row['session_id'][:8]}, {when}{branch}"
+    number = f" {row['number']}" if row.get("number") else ""
+    yield f"{label}: session{number} ({row['session_id'][:8]}), {when}{branch}"
     if row["goal"] or not row["outcome"]:
         from cortex.flows.operations.ask.listing import NO_PROMPT
 
