@@ -53,10 +53,11 @@ if TYPE_CHECKING or __package__:
     )
     from cortex.hooks.evidence.lazy import lazy
     from cortex.hooks.evidence.question import (
+        DECIDED,
         SearchQuestion,
         SearchSettings,
-        asks_for_records,
         has_topic,
+        listing_asked,
         topics_among,
     )
     from cortex.hooks.evidence.ranking import OVERTAKEN
@@ -68,7 +69,7 @@ if TYPE_CHECKING or __package__:
         find,
         followed,
         is_shown,
-        outcome_records,
+        listed_records,
         utc_day,
     )
     from cortex.hooks.evidence.statements import KNOWN_SHARE, PROPOSED, without_announcements
@@ -82,7 +83,7 @@ if TYPE_CHECKING or __package__:
         shortened,
         word_set,
     )
-    from cortex.hooks.prose.memory_types import SHOWN_TYPES
+    from cortex.hooks.prose.memory_types import SETTLING_TYPES, SHOWN_TYPES
     from cortex.hooks.prose.own_prose import PASTED_LINE, SIGN, TAG, own_prose
     from cortex.hooks.prose.plain import (
         LONGEST_LINE,
@@ -110,7 +111,7 @@ else:
         read_settings,
     )
     from evidence.lazy import lazy
-    from evidence.question import SearchQuestion, asks_for_records, has_topic, topics_among
+    from evidence.question import DECIDED, SearchQuestion, has_topic, listing_asked, topics_among
     from evidence.ranking import OVERTAKEN
     from evidence.search import (
         Place,
@@ -119,7 +120,7 @@ else:
         find,
         followed,
         is_shown,
-        outcome_records,
+        listed_records,
         utc_day,
     )
     from evidence.statements import KNOWN_SHARE, PROPOSED, without_announcements
@@ -133,7 +134,7 @@ else:
         shortened,
         word_set,
     )
-    from prose.memory_types import SHOWN_TYPES
+    from prose.memory_types import SETTLING_TYPES, SHOWN_TYPES
     from prose.own_prose import PASTED_LINE, SIGN, TAG, own_prose
     from prose.plain import (
         LONGEST_LINE,
@@ -454,7 +455,7 @@ def _sentences_of(
     item: SearchResult, weight: float, question: SearchQuestion, places: list[Place], *, is_result: bool
 ) -> list[_Item]:
     row, asked = item.row, question.asked
-    if row["trust"] not in _QUOTED_TRUSTS or not places:
+    if row["trust"] not in _QUOTED_TRUSTS or row["kind"] == "program" or not places:
         return []
     is_persons = row["kind"] in PEOPLE_KINDS
     text = str(row["text"])
@@ -662,12 +663,10 @@ def _notes_in(
         return []
     select = "select memory_id, mark from marks where scope = ?"
     marks = dict(connection.execute(select, (project_id,)))
-    kind = asks_for_records(prompt, settings)
+    kind = listing_asked(prompt, settings)
     if kind:
-        rows = outcome_records(connection, [project_id], limit=RECORDS, only_open=kind == "open")
-        plans = labelled_rows(connection, index_parts(connection, [project_id], "memories"), "progress")
-        plans = sorted(filter(is_shown, plans), key=lambda row: (-(row["updated_at"] or 0), row["memory_id"]))
-        matches = record_notes([*rows, *plans[:PLANS]], budget, marks=marks, is_known=seen.is_known)
+        rows = _listed(connection, project_id, kind)
+        matches = record_notes(rows, budget, marks=marks, is_known=seen.is_known)
         if matches:
             return matches
     if not has_topic(prompt, settings):
@@ -686,6 +685,16 @@ def _notes_in(
         marks=marks,
         is_known=seen.is_known,
     )
+
+
+def _listed(connection: sqlite3.Connection, project_id: str, kind: str) -> list[Row]:
+    """Return what a message that names no subject asks to be told, the newest first."""
+    if kind == DECIDED:
+        return listed_records(connection, [project_id], kind, SETTLING_TYPES, limit=MOST_RESULTS)
+    rows = listed_records(connection, [project_id], kind, limit=RECORDS)
+    plans = labelled_rows(connection, index_parts(connection, [project_id], "memories"), "progress")
+    plans = sorted(filter(is_shown, plans), key=lambda row: (-(row["updated_at"] or 0), row["memory_id"]))
+    return [*rows, *plans[:PLANS]]
 
 
 def _budget(settings: SearchSettings, seen: shown.ShownRecord) -> int:

@@ -525,11 +525,12 @@ PROJECTS = Table(
 
 SESSIONS = Table(
     name="sessions",
-    version=1,
+    version=2,
     key=("project_id", "session_id"),
     columns=(
         column("project_id", pa.string(), "project of the session"),
         column("session_id", pa.string(), "session"),
+        column("number", pa.int64(), "its place among the project's sessions by when they began, from 1"),
         column("began_at", UTC_US, "when it began", null=True),
         column("ended_at", UTC_US, "its last turn", null=True),
         column("git_branch", pa.string(), "branch at its end", null=True),

@@ -16,7 +16,7 @@ from operator import itemgetter
 import pyarrow as pa
 
 from cortex.hooks.evidence.index import MEMORIES
-from cortex.hooks.evidence.question import SearchSettings
+from cortex.hooks.evidence.question import LISTINGS, SearchSettings
 from cortex.hooks.evidence.text import (
     CODE_BLOCK,
     COMMAND_KIND,
@@ -48,7 +48,7 @@ from cortex.transforms.schemas import EPOCH, PASSAGES, Row
 # a sentence says why or names a cause, only puts something forward, says what comes next.
 _GIVES_REASON, _NAMES_CAUSE = "gives_reason", "names_cause"
 # What a search looks for by a name: how questions ask, then how sentences say something.
-_SEARCHED = ("reason", "means", "work", "open", _GIVES_REASON, "suggests", "announces")
+_SEARCHED = ("reason", "means", *LISTINGS, _GIVES_REASON, "suggests", "announces")
 
 
 def search_settings(policy: Policy) -> SearchSettings:
@@ -156,7 +156,8 @@ def _text(command: str, turn: Mapping[str, object]) -> str:
 # -- What search reads: index text, query words, passages of turns, the text that is embedded.
 
 # Prose: what people and the assistant said to each other. Thinking is missing from most transcripts and
-# repeats the text; tool calls and results are mostly code; summaries, recaps and programs repeat others.
+# repeats the text; tool calls and results are mostly code; summaries, recaps and what an agent is asked
+# repeat others. What a program asks in a person's place (`claude -p`) is added.
 PASSAGE_KINDS = (*PEOPLE_KINDS, "plan", "text")
 
 # The hash that ends a project's id means nothing to a model and would be cut into several word pieces.
@@ -229,19 +230,24 @@ def passages_of(turns: pa.Table, policy: Policy) -> pa.Table:
     Cut the prose of TURNS into passages, and add the commands that went well.
 
     Takes TURNS of whole files in any order; returns PASSAGES ordered by file and `seq`, none longer than
-    `passage_chars` of ranking.csv. What the assistant repeats of a page is of the page's trust.
-    A file's first passage has seq 0.
+    `passage_chars` of ranking.csv. What the assistant repeats of a page is of the page's trust, what a person
+    sent through a program is a prompt. A file's first passage has seq 0.
     """
     import pyarrow.compute as pc  # here: a question needs none of these functions
 
+    from cortex.transforms.extract.events import as_prompt, sent_prompts
+
     limit = int(search_settings(policy).numbers["passage_chars"])
-    prose = turns.filter(pc.is_in(turns["kind"], pa.array(PASSAGE_KINDS)))
+    sent = sent_prompts(turns)
+    is_sent = pc.is_in(turns["turn_id"], pa.array([*sent], pa.string()))
+    prose = turns.filter(pc.or_(pc.is_in(turns["kind"], pa.array(PASSAGE_KINDS)), is_sent))
     prose = prose.sort_by([("file", "ascending"), ("line", "ascending"), ("block", "ascending")])
     rows: list[dict[str, object]] = []
     seq = 0
     for turn in prose.select(_TURN_COLUMNS).to_pylist():
         if not rows or rows[-1]["file"] != turn["file"]:
             seq = 0
+        turn = as_prompt(turn) if sent.get(turn["turn_id"]) else turn
         for part, text in enumerate(identifier_parts(turn["text"], limit)):
             row = {**turn, "text": text, "seq": seq, "passage_id": content_id(turn["turn_id"], str(part))}
             rows.append({**row, "content_hash": content_id(embedded_text(row))})
@@ -324,6 +330,16 @@ _DAYS_BACK = re.compile(
 )
 _SINCE = re.compile(r"\b(since|before|until|on) (\d{4}-\d{2}-\d{2})\b", re.IGNORECASE)
 _DAYS_OF = {"day": 1, "week": 7, "month": 30}
+# "sessions 5-8", "in session 6", "session 6?": a number of at most three digits, which no id is. A unit
+# behind it makes it a time ("keep it in session 30 minutes").
+_TO = r"(?: ?[-–—] ?| (?:to|and|through|until|bis|und|à|et|a|y) )"
+_ALONE = rf"(?= #?\d{{1,3}}(?:{_TO}#?\d{{1,3}})?\s*[?.!,;]*$)"
+_NUMBERS = (
+    rf" (?:no\.? ?|nr\.? ?|number |#)?(\d{{1,3}})(?:{_TO}#?(\d{{1,3}}))?"
+    r"(?![\w%]|[-.,:]\d| (?:ms|min|minutes?|sec|seconds?|hours?|days?|times|users?)\b)"
+)
+_NUMBER_ALONE = re.compile(r"#?(\d{1,3})(?:[-–](\d{1,3}))?")
+_SESSION_PERIOD = "session"
 
 
 @dataclass(frozen=True)
@@ -331,8 +347,9 @@ class SearchLimits:
     """
     What results must meet: said from `since` on, before `until` (UTC), in a session, on a branch, of a file.
 
-    `session` is the beginning of an id; `branch_sessions` are the sessions that ended on `branch`, for what
-    does not say its own; `file` is a path or the end of one.
+    `session` is the beginning of an id; `numbers` are the first and the last number of sessions of a project,
+    and `numbered` their ids, once somebody has looked them up; `branch_sessions` are the sessions that ended
+    on `branch`, for what does not say its own; `file` is a path or the end of one.
     """
 
     since: datetime | None = None
@@ -341,6 +358,8 @@ class SearchLimits:
     branch: str = ""
     branch_sessions: frozenset[str] = frozenset()
     file: str = ""
+    numbers: tuple[int, int] | None = None
+    numbered: frozenset[str] = frozenset()
 
     @property
     def is_empty(self) -> bool:
@@ -369,6 +388,7 @@ class SearchLimits:
             f"since {self.since:%Y-%m-%d}" if self.since else "",
             f"until {last:%Y-%m-%d}" if last else "",
             f"in session {self.session}" if self.session else "",
+            _numbers_in_words(self.numbers) if self.numbers else "",
             f"on branch {self.branch}" if self.branch else "",
             f"of {self.file}" if self.file else "",
         ]
@@ -380,7 +400,7 @@ class SearchLimits:
             return False
         places = row["evidence"] or ()
         if not places:
-            is_placed = self.session or self.branch
+            is_placed = self.session or self.numbers or self.branch
             return not is_placed and (self._admits(row["created_at"]) or self._admits(row["updated_at"]))
         return any(
             self._admits(place["said_at"] or row["created_at"])
@@ -407,6 +427,8 @@ class SearchLimits:
         return (self.since is None or instant >= self.since) and (self.until is None or instant < self.until)
 
     def _is_of_session(self, session_id: str) -> bool:
+        if self.numbers and session_id not in self.numbered:
+            return False
         return session_id.lower().startswith(self.session.lower())
 
     def _is_on_branch(self, session_id: str, branch: str | None) -> bool:
@@ -416,15 +438,38 @@ class SearchLimits:
 NO_LIMITS = SearchLimits()
 
 
+def _numbers_in_words(numbers: tuple[int, int]) -> str:
+    first, last = numbers
+    return f"in session {first}" if first == last else f"in sessions {first} to {last}"
+
+
+def session_limits(words: str) -> SearchLimits:
+    """
+    Return the limits that somebody's word for sessions means: a number, a range, or the beginning of an id.
+
+    >>> session_limits("5-8").numbers, session_limits("0211").session
+    ((5, 8), '0211')
+    """
+    match = _NUMBER_ALONE.fullmatch(words.strip())
+    return SearchLimits(numbers=_range(match)) if match else SearchLimits(session=words)
+
+
+def _range(match: re.Match[str]) -> tuple[int, int]:
+    first, last = int(match[1]), int(match[2] or match[1])
+    return min(first, last), max(first, last)
+
+
 def limits_in(question: str, now: datetime, policy: Policy) -> tuple[SearchLimits, str]:
     """
     Return what a question itself is limited to, and the question without the words that say so.
 
-    Read are the phrases of time_words.csv, "the last 3 weeks", "since 2026-03-01", and "in session 0211".
-    Days are those of UTC.
+    Read are the phrases of time_words.csv, "the last 3 weeks", "since 2026-03-01", "in session 0211", and
+    "sessions 5-8". Days are those of UTC.
     """
-    since, until, session, rest = None, None, "", question
-    if match := _SESSION.search(rest):
+    since, until, session, numbers, rest = None, None, "", None, question
+    if match := policy.derived(_numbered_sessions).search(rest):
+        numbers, rest = _range(match), _without(rest, match)
+    elif match := _SESSION.search(rest):
         session, rest = match[1], _without(rest, match)
     if match := _DAYS_BACK.search(rest):
         since = _day(now) - timedelta(days=int(match[1]) * _DAYS_OF[match[2].lower()])
@@ -434,7 +479,25 @@ def limits_in(question: str, now: datetime, policy: Policy) -> tuple[SearchLimit
         rest = _without(rest, match)
     else:
         since, until, rest = _by_phrase(rest, now, policy)
-    return SearchLimits(since=since, until=until, session=session), rest
+    return SearchLimits(since=since, until=until, session=session, numbers=numbers), rest
+
+
+def _numbered_sessions(policy: Policy) -> re.Pattern[str]:
+    """Return what names sessions by their numbers: several words, or one that something leads up or ends."""
+    words = [str(row["phrase"]) for row in policy.rows["time_words"].values() if _is_session(row)]
+    named = "|".join(sorted(words, key=len, reverse=True))
+    lead = r"\b(?:in|of|from|during|between|over|aus|von|zwischen|de|en|entre|dans|pendant|des)\b"
+    article = r"(?: (?:the|der|den|las?|los|les))?"
+    several = "|".join(word for word in words if word.endswith(("s", "en")))
+    # Groups 1 and 2 are the numbers, whichever way leads there.
+    return re.compile(
+        rf"(?:{lead}{article} (?:{named})|\b(?:{several})|\b(?:{named}){_ALONE}){_NUMBERS}",
+        re.IGNORECASE,
+    )
+
+
+def _is_session(row: Row) -> bool:
+    return str(row["period"]) == _SESSION_PERIOD
 
 
 def start_of(date: str, option: str) -> datetime:
@@ -449,7 +512,8 @@ def _by_phrase(question: str, now: datetime, policy: Policy) -> tuple[datetime |
     lowered = question.lower()
     if len(lowered) != len(question):  # a capital İ becomes two characters
         lowered = question
-    for row in sorted(policy.rows["time_words"].values(), key=lambda row: -len(str(row["phrase"]))):
+    words = [row for row in policy.rows["time_words"].values() if not _is_session(row)]
+    for row in sorted(words, key=lambda row: -len(str(row["phrase"]))):
         phrase = str(row["phrase"])
         at = lowered.find(phrase)
         if at >= 0 and (not phrase[0].isascii() or _is_word(lowered, at, len(phrase))):

@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
+from itertools import groupby
+from operator import itemgetter
 from typing import Literal
 
 import pyarrow as pa
@@ -19,6 +21,7 @@ from cortex.storage.published.catalogue import projects_document
 from cortex.storage.published.published import SNAPSHOTS, SnapshotFile, SnapshotRows
 from cortex.storage.store import DATABASE
 from cortex.transforms.errors import FileDamaged
+from cortex.transforms.extract.events import sent_prompts, without_wrapping
 from cortex.transforms.identity import content_id
 from cortex.transforms.schemas import (
     EDGES,
@@ -37,7 +40,7 @@ from cortex.transforms.words.sentences import shortened
 # -- What the last snapshots hold of scopes that have not changed since: a run makes only what it touched.
 
 # Raise it when the code that makes snapshots makes other rows of the same inputs.
-SNAPSHOTS_VERSION = "1"
+SNAPSHOTS_VERSION = "2"
 # Snapshots of what the tables hold on a day; the others follow from what was said alone.
 OF_TABLES = (MEMORIES, EDGES, PROJECTS)
 OF_SESSIONS = (METRICS, SESSIONS)
@@ -114,6 +117,12 @@ def session_rows(turns: pa.Table, memories: pa.Table) -> pa.Table:
     counts = turns.group_by(["project_id", "session_id"], use_threads=False).aggregate(
         [("said_at", "min"), ("said_at", "max")]
     )
+    in_time = counts.sort_by(
+        [("project_id", "ascending"), ("said_at_min", "ascending"), ("session_id", "ascending")]
+    )
+    numbers: dict[tuple[str, str], int] = {}
+    for _, group in groupby(in_time.to_pylist(), key=itemgetter("project_id")):
+        numbers |= {(row["project_id"], row["session_id"]): at for at, row in enumerate(group, start=1)}
     rows = []
     for row in counts.sort_by([("project_id", "ascending"), ("session_id", "ascending")]).to_pylist():
         session_id = row["session_id"]
@@ -122,6 +131,7 @@ def session_rows(turns: pa.Table, memories: pa.Table) -> pa.Table:
             {
                 "project_id": row["project_id"],
                 "session_id": session_id,
+                "number": numbers[row["project_id"], session_id],
                 "began_at": row["said_at_min"],
                 "ended_at": row["said_at_max"],
                 "git_branch": branches.get(session_id),
@@ -136,12 +146,13 @@ def session_rows(turns: pa.Table, memories: pa.Table) -> pa.Table:
 
 
 def _first_prompts(turns: pa.Table) -> dict[str, list[str]]:
-    """Return the beginnings of what was typed in each session, in its order."""
+    """Return the beginnings of what a person said in each session, in its order."""
     typed = pc.and_(pc.is_in(turns["kind"], pa.array(_TYPED)), pc.is_null(turns["agent_id"]))
-    rows = turns.filter(typed).select(["session_id", "said_at", "line", "text"]).sort_by(_IN_ORDER)
+    sent = pa.array([name for name, is_persons in sent_prompts(turns).items() if is_persons], pa.string())
+    rows = turns.filter(pc.or_(typed, pc.is_in(turns["turn_id"], sent)))
     begun: dict[str, list[str]] = {}
-    for row in rows.to_pylist():
-        words = " ".join(row["text"][: 4 * FIRST_PROMPT_CHARS].split())
+    for row in rows.select(["session_id", "said_at", "line", "text"]).sort_by(_IN_ORDER).to_pylist():
+        words = " ".join(without_wrapping(row["text"])[: 4 * FIRST_PROMPT_CHARS].split())
         begun.setdefault(row["session_id"], []).append(shortened(words, FIRST_PROMPT_CHARS))
     return begun
 

@@ -26,7 +26,7 @@ from cortex.transforms.search import (
     model_answers,
     search_settings,
 )
-from cortex.transforms.words.ages import speaker_of
+from cortex.transforms.words.ages import speaker_of, speaker_of_turn
 
 # -- What a memory replaced or is at odds with, by the edges between memories (spec 10.3, 12).
 
@@ -206,7 +206,7 @@ def recall_result_of(match: SearchResult) -> RecallResult:
         created_at=instant_of(row["created_at"] if is_memory else row["said_at"]),
         evidence=_evidence(match.evidence),
         trust=row["trust"],
-        speaker=speaker_of(row) if is_memory else row["trust"],
+        speaker=speaker_of(row) if is_memory else speaker_of_turn(row),
         status=row["status"] if is_memory else "active",
         passage=match.passage,
         statement=match.statement,

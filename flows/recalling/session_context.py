@@ -10,6 +10,7 @@ from collections.abc import (
     Sequence,
 )
 from dataclasses import replace
+from typing import Any
 
 from cortex.flows.recalling.recall_search import (
     Evidence,
@@ -18,16 +19,17 @@ from cortex.flows.recalling.recall_search import (
     instant_of,
     question_of,
 )
-from cortex.hooks.evidence.question import Asked, SearchQuestion
-from cortex.hooks.evidence.search import outcome_records
-from cortex.hooks.evidence.statements import asks_anything, statement_in
+from cortex.hooks.evidence.question import DECIDED, EVERYTHING, WORK, Asked, SearchQuestion
+from cortex.hooks.evidence.search import listed_records, listed_turns
+from cortex.hooks.evidence.statements import asks_anything, is_known, statement_in
 from cortex.hooks.evidence.text import PEOPLE_KINDS, prose
+from cortex.hooks.prose.memory_types import SETTLING_TYPES, SHOWN_TYPES
 from cortex.hooks.prose.own_prose import SHELL_TOOLS
 from cortex.storage.tables.tables import Searchable
 from cortex.transforms.policy import Policy
 from cortex.transforms.schemas import Row
 from cortex.transforms.search import SearchLimits
-from cortex.transforms.words.ages import speaker_of
+from cortex.transforms.words.ages import speaker_of, speaker_of_turn
 from cortex.transforms.words.sentences import PROSE, sentences, words_in
 
 # A reply comes within this many lines of its question: thinking and the client's notes lie between.
@@ -220,41 +222,64 @@ def _nearby(row: Row, statement: str) -> Nearby:
     return Nearby(row["turn_id"], "turn", None, row["text"][:_TEXT_CHARS], statement, (place,))
 
 
-# -- The records of sessions as results: for "what did we do last week", "where did we stop", "what is
-# open".
+# -- What a question lists that names no subject, as results: for "what did we do last week", "what is open",
+# "what was decided in sessions 5-8".
 
 
-def session_records(
-    tables: Searchable, scopes: Sequence[str], limits: SearchLimits, *, limit: int, only_open: bool
+def listed_results(
+    tables: Searchable, scopes: Sequence[str], limits: SearchLimits, kind: str, *, limit: int
 ) -> list[RecallResult]:
     """
-    Return at most `limit` outcome records of sessions within the limits, the newest first.
+    Return at most `limit` of what a question of this kind (LISTINGS) lists within the limits, the newest first.
 
-    With `only_open` those that name something open.
+    Where no memory says what was done, or what there is, what was asked in the sessions is listed.
     """
     admits = None if limits.is_empty else limits.admits
+    types = SETTLING_TYPES if kind == DECIDED else SHOWN_TYPES
     with tables.reading_index(scopes) as connection:
-        rows = outcome_records(connection, scopes, limit=limit, only_open=only_open, admits=admits)
-    return [_result(row) for row in rows]
+        rows = listed_records(connection, scopes, kind, types, limit=limit, admits=admits)
+        if not rows and kind == WORK:
+            rows = listed_records(connection, scopes, EVERYTHING, types, limit=limit, admits=admits)
+        if rows or kind not in (WORK, EVERYTHING):
+            return [_memory_result(row) for row in rows]
+        turns = listed_turns(connection, scopes, limit=limit, admits=admits)
+    return [_turn_result(row) for row in turns]
 
 
-def _result(row: Row) -> RecallResult:
+def _memory_result(row: Row) -> RecallResult:
+    places = tuple(
+        Evidence(item["session_id"], item["file"], tuple(item["lines"]), instant_of(item["said_at"]))
+        for item in row["evidence"] or ()
+    )
+    own = {
+        "id": row["memory_id"], "kind": "memory", "memory_type": row["memory_type"],
+        "confidence": row["confidence"], "speaker": speaker_of(row), "status": row["status"],
+        "slots": {name: row.get(name) for name in ("chosen", "rejected", "reason")},
+    }  # fmt: skip
+    reason, rejected = row.get("reason") or "", row.get("rejected") or ""
+    more = {
+        "why": "" if is_known(reason, row["text"]) else reason,
+        "rejected": "" if is_known(rejected, row["text"]) else rejected,
+    }
+    return _listed_result(row, row["updated_at"], places, **own, **more)
+
+
+def _turn_result(row: Row) -> RecallResult:
+    at = instant_of(row["said_at"])
+    place = Evidence(row["session_id"], row["file"], (row["line"],), at)
+    own = {"id": row["passage_id"], "kind": "turn", "memory_type": None, "confidence": None}
+    return _listed_result(row, row["said_at"], (place,), **own, speaker=speaker_of_turn(row), status="active")
+
+
+def _listed_result(row: Row, at: int | None, places: tuple[Evidence, ...], **own: Any) -> RecallResult:
     return RecallResult(
-        id=row["memory_id"],
-        kind="memory",
-        memory_type=row["memory_type"],
         text=row["text"],
         project_id=row["project_id"],
-        score=(row["updated_at"] or 0) / 1e6,
-        confidence=row["confidence"],
-        created_at=instant_of(row["updated_at"]),
-        evidence=tuple(
-            Evidence(item["session_id"], item["file"], tuple(item["lines"]), instant_of(item["said_at"]))
-            for item in row["evidence"] or ()
-        ),
+        score=(at or 0) / 1e6,
+        created_at=instant_of(at),
+        evidence=places,
         trust=row["trust"],
-        speaker=speaker_of(row),
-        status=row["status"],
         passage=None,
         statement=row["text"],
+        **own,
     )

@@ -268,6 +268,15 @@ def labelled_rows(connection: sqlite3.Connection, parts: Sequence[Part], label: 
     return matches
 
 
+def all_rows(connection: sqlite3.Connection, parts: Sequence[Part]) -> list[Row]:
+    """Return all rows of some parts, in no order."""
+    matches: list[Row] = []
+    for part in parts:
+        asked = "select row, part, body from bodies where part = ?"
+        matches += _decoded(connection.execute(asked, (part.part,)), parts).values()
+    return matches
+
+
 def _chunked(connection: sqlite3.Connection, asked: str, values: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
     for start in range(0, len(values), _VARIABLES):
         some = values[start : start + _VARIABLES]

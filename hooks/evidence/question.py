@@ -28,6 +28,10 @@ LONGEST_QUESTION = 4_000
 MOST_WORDS = 64
 # A longer one is about something.
 _LONGEST_FOR_RECORDS = 120
+# What a question lists that names no subject: what is open, what was done, what was decided; of one that is
+# limited to days or sessions also everything.
+OPEN, WORK, DECIDED, EVERYTHING = LISTINGS = ("open", "work", "decided", "everything")
+_NOTHING = "(?!)"
 
 
 class SearchSettings:
@@ -60,8 +64,9 @@ class SearchSettings:
         """
         key = name, languages
         if key not in self._compiled:
-            parts = [text for of, text in self._patterns[name].items() if not languages or of in languages]
-            self._compiled[key] = re.compile("|".join(parts), re.IGNORECASE)
+            texts = self._patterns.get(name, {})  # an index of an older version lacks some
+            parts = [text for of, text in texts.items() if not languages or of in languages]
+            self._compiled[key] = re.compile("|".join(parts) or _NOTHING, re.IGNORECASE)
         return self._compiled[key]
 
     def language_of(self, text: str) -> frozenset[str]:
@@ -231,19 +236,21 @@ def topics_among(words: Iterable[str], settings: SearchSettings) -> frozenset[st
     )
 
 
-def asks_for_records(text: str, settings: SearchSettings) -> str:
+def listing_asked(text: str, settings: SearchSettings, *, is_limited: bool = False) -> str:
     """
-    Return "work" or "open" where a question asks what was done or what is open and names no subject.
+    Return which of LISTINGS a question is after that names no subject; "" for one to search for.
 
-    "where did we stop?" asks for the work, "where did we stop the pump?" for a pump.
+    "where did we stop?" asks for the work, "where did we stop the pump?" for a pump. A question that
+    `is_limited` to days or sessions, and says nothing else, asks for everything of them.
     """
     text = " ".join(text.split())
     if len(text) > _LONGEST_FOR_RECORDS:
         return ""
     languages = settings.language_of(text)
-    for kind in ("open", "work"):
+    for kind in LISTINGS if is_limited else LISTINGS[:-1]:
         rest, matches = settings.pattern(kind, languages).subn(" ", text)
-        if matches and all(_is_small(word, settings.dropped) for word in words_in(rest)):
+        is_asked = matches or (kind == EVERYTHING and is_limited)
+        if is_asked and all(_is_small(word, settings.dropped) for word in words_in(rest)):
             return kind
     return ""
 

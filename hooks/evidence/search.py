@@ -30,6 +30,7 @@ from .index import (
     PASSAGES,
     STATE_TYPES,
     STRETCH_ROWS,
+    all_rows,
     best_rows,
     index_parts,
     labelled_rows,
@@ -37,7 +38,8 @@ from .index import (
     rows_by_number,
     stretch_label,
 )
-from .question import is_answered
+from .question import DECIDED as ASKED_DECIDED
+from .question import OPEN, WORK, is_answered
 from .ranking import DECIDED, OVERTAKEN, STATED, Group, SearchCandidate, comparable, folded, ranked
 from .ranking import PROPOSED as PUT_FORWARD
 from .statements import (
@@ -357,30 +359,54 @@ def commands(
     return [row for _, row in matches[:limit]]
 
 
-def outcome_records(
+def listed_records(
     connection: sqlite3.Connection | None,
     scopes: Collection[str],
+    kind: str,
+    types: Collection[str] = (),
     *,
     limit: int,
-    only_open: bool = False,
     admits: Admits | None = None,
 ) -> list[Row]:
     """
-    Return at most `limit` memories that record what a session came to, the newest first.
+    Return at most `limit` memories of what a question lists (LISTINGS), the newest first.
 
-    With `only_open` those that name something open.
+    What was done and what is open is in the records of sessions, all else in memories of these `types`; what
+    was decided in the decisions and in what a person said.
     """
+    if connection is None:
+        return []
     parts = index_parts(connection, scopes, MEMORIES)
-    rows = [] if connection is None else labelled_rows(connection, parts, "outcome")
+    is_of_sessions = kind in (OPEN, WORK)
+    rows = labelled_rows(connection, parts, "outcome") if is_of_sessions else all_rows(connection, parts)
     shown = [
         row
         for row in rows
         if is_shown(row)
         and row["trust"] != "external"
+        and _is_listed(row, kind, types)
         and (admits is None or admits(MEMORIES, row))
-        and (not only_open or outcome_parts(str(row["text"])).get("open"))
     ]
     return sorted(shown, key=lambda row: (-(row["updated_at"] or 0), row["memory_id"]))[:limit]
+
+
+def _is_listed(row: Row, kind: str, types: Collection[str]) -> bool:
+    if kind == OPEN:
+        return bool(outcome_parts(str(row["text"])).get("open"))
+    is_settled = kind != ASKED_DECIDED or row["memory_type"] == "decision" or row["trust"] == "user"
+    return kind == WORK or (is_settled and row["memory_type"] in types)
+
+
+def listed_turns(
+    connection: sqlite3.Connection | None, scopes: Collection[str], *, limit: int, admits: Admits | None
+) -> list[Row]:
+    """Return at most `limit` passages of what people asked, the newest first."""
+    if connection is None:
+        return []
+    rows = all_rows(connection, index_parts(connection, scopes, PASSAGES))
+    asked = [row for row in rows if row["kind"] in (*PEOPLE_KINDS, "program")]
+    shown = [row for row in asked if admits is None or admits(PASSAGES, row)]
+    return sorted(shown, key=lambda row: (-(row["said_at"] or 0), row["passage_id"]))[:limit]
 
 
 def candidate_of(name: str, row: Row) -> SearchCandidate:
@@ -450,7 +476,7 @@ def _statement(candidate: SearchCandidate, question: SearchQuestion) -> str:
     if candidate.is_memory:
         return candidate.text
     statement = statement_in(candidate.text, question.asked)
-    is_said = statement and not candidate.is_persons
+    is_said = statement and not candidate.is_persons and candidate.row.get("kind") != "program"
     is_proposed = is_said and is_proposal(statement, question.pattern("suggests"))
     return f"{PROPOSED}{statement}" if is_proposed else statement
 

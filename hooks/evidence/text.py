@@ -135,7 +135,7 @@ def row_text(row: dict[str, object], spoken: str) -> str:
 
 def heading(kind: str, day: tuple[int, int, int] | None) -> str:
     """Return the date (year, month, day) and the speaker of a passage, which questions ask for."""
-    speaker = "user" if kind in PEOPLE_KINDS else "assistant"
+    speaker = "user" if kind in PEOPLE_KINDS else "program" if kind == "program" else "assistant"
     return speaker if day is None else f"{day[2]} {_MONTHS[day[1] - 1]} {day[0]} {speaker}"
 
 

@@ -6,7 +6,9 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
+from itertools import groupby
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -100,6 +102,9 @@ PERSONS_PAUSE = timedelta(seconds=5)
 PROGRAMS_PAUSE = timedelta(seconds=2)
 # One prompt and its answer are a call; from the second answer to an answer on somebody converses.
 FEWEST_FOLLOW_UPS = 2
+# A single follow-up is a person's if it is as short as theirs: of 389 typed ones 88 % have so many words at
+# most, and 97 % come at a person's pace. What a script asks next is mostly a form of its own.
+LONGEST_FOLLOW_UP_WORDS = 60
 # A program's prompts are one form filled in again and again; "yes" and "go on" are everybody's.
 SAME_FORM_SHARE = 0.6
 FEWEST_FORM_WORDS = 4
@@ -115,8 +120,9 @@ def is_led_by_person(thread: Sequence[Turn]) -> bool:
     Return whether a person leads a main thread, given its turns in order.
 
     A thread without any prompt, such as one whose beginning is cut off, counts as a person's. Prompts marked
-    as a program's are a person's where they converse: several, each at a reader's pace and in words of its
-    own. Typed ones are a program's where all of several come at once.
+    as a program's are a person's where the session goes on with typed ones, or where they converse: each
+    follow-up at a reader's pace and in words of its own. Typed ones are a program's where all of several come
+    at once.
     """
     if any(turn["kind"] in AT_THE_CLIENT for turn in thread):
         return True
@@ -130,12 +136,30 @@ def is_led_by_person(thread: Sequence[Turn]) -> bool:
 
 def with_prompts_of_person(thread: Sequence[Turn]) -> list[Turn]:
     """Return a person's thread with the words that they sent through a program as prompts of theirs."""
-    return [
-        {**turn, "kind": "prompt", "trust": "user", "text": without_wrapping(text_of(turn)), _SENT: True}
-        if _is_sent(turn)
-        else turn
-        for turn in thread
-    ]
+    return [{**as_prompt(turn), _SENT: True} if _is_sent(turn) else turn for turn in thread]
+
+
+def as_prompt(turn: Turn) -> dict[str, Any]:
+    """Return what a person sent through a program as the prompt that it is."""
+    return {**turn, "kind": "prompt", "trust": "user", "text": without_wrapping(text_of(turn))}
+
+
+def sent_prompts(turns: pa.Table) -> dict[str, bool]:
+    """Return the ids of the prompts that a program sent, and whether a person led the thread of each."""
+    import pyarrow.compute as pc
+
+    main = turns.filter(pc.is_null(turns["agent_id"]))
+    files = main.filter(pc.is_in(main["kind"], pa.array(["program"])))["file"].unique()
+    if not len(files):
+        return {}
+    columns = ["session_id", "file", "line", "block", "turn_id", "agent_id", "kind", "said_at", "text"]
+    rows = main.filter(pc.is_in(main["file"], files)).select(columns)
+    rows = rows.sort_by([(name, "ascending") for name in columns[:5]])
+    sent: dict[str, bool] = {}
+    for _, group in groupby(rows.to_pylist(), key=itemgetter("session_id", "file")):
+        thread = list(group)
+        sent.update(dict.fromkeys((t["turn_id"] for t in thread if _is_sent(t)), is_led_by_person(thread)))
+    return sent
 
 
 def is_sent_by_program(turn: Turn) -> bool:
@@ -164,15 +188,18 @@ def _is_sent(turn: Turn) -> bool:
 
 def _converses(thread: Sequence[Turn], sent: Sequence[Turn]) -> bool:
     pauses = _pauses(thread, "program")
-    if len(pauses) < FEWEST_FOLLOW_UPS or sorted(pauses)[len(pauses) // 2] < PERSONS_PAUSE:
+    if not pauses or sorted(pauses)[len(pauses) // 2] < PERSONS_PAUSE:
         return False
-    words = [set(words_in(without_wrapping(text_of(turn)))) for turn in sent[1:]]
+    last = words_in(without_wrapping(text_of(sent[-1])))
+    if len(pauses) < FEWEST_FOLLOW_UPS and len(last) > LONGEST_FOLLOW_UP_WORDS:
+        return False
+    words = [set(words_in(without_wrapping(text_of(turn)))) for turn in sent]
     again = sum(
         any(share_of_all(own, earlier) >= SAME_FORM_SHARE for earlier in words[:at])
         for at, own in enumerate(words)
-        if len(own) >= FEWEST_FORM_WORDS
+        if at and len(own) >= FEWEST_FORM_WORDS
     )
-    return again <= len(words) / 2
+    return again <= (len(words) - 1) / 2
 
 
 def _pauses(thread: Sequence[Turn], kind: str) -> list[timedelta]:

@@ -92,6 +92,20 @@ def endorsement_of(memory: Row) -> str:
     return next(held, "")
 
 
+# What a program asked in a person's place, with `claude -p` or another client, and a session of nothing else.
+STARTED_BY_PROGRAM = "started by a program"
+
+
+def speaker_of_turn(turn: Row) -> str:
+    """
+    Return who said a row of TURNS or PASSAGES, in words.
+
+    >>> speaker_of_turn({"kind": "program", "trust": "assistant"})
+    'started by a program'
+    """
+    return STARTED_BY_PROGRAM if turn["kind"] == "program" else str(turn["trust"])
+
+
 def speaker_of(memory: Row) -> str:
     """
     Return who said a row of MEMORIES, in words: a colleague by name, and whether a team reviewed it.

@@ -22,6 +22,7 @@ from cortex.cli.answer import (
 from cortex.transforms.errors import UsageError
 from cortex.transforms.vocabulary import GLOBAL_SCOPE
 from cortex.transforms.words.ages import (
+    STARTED_BY_PROGRAM,
     ago,
     author_of_layer,
     counted,
@@ -151,7 +152,8 @@ def show(context: Context, id: str) -> Answer:
 
 def _turn_lines(place: EvidencePlace) -> Iterator[str]:
     for turn in place.turns:
-        by = "user" if turn.trust == "user" else turn.tool_name or turn.trust
+        speaker = STARTED_BY_PROGRAM if turn.kind == "program" else turn.tool_name or turn.trust
+        by = "user" if turn.trust == "user" else speaker
         at = f"{turn.said_at:%Y-%m-%d %H:%M} UTC, " if turn.said_at else ""
         yield f"{'>' if turn.is_cited else ' '} {by} ({at}{place.session_id[:8]}:{turn.line})"
         yield from (f"    {line}" for line in turn.text.split("\n"))
@@ -201,7 +203,7 @@ def _session_lines(shown: Details, now: datetime) -> Iterator[str]:
     row = shown.row
     yield row["goal"] or row["first_prompt"] or NO_PROMPT
     yield ""
-    yield _field("session", row["session_id"])
+    yield _field("session", row["session_id"] + (f", number {row['number']}" if row.get("number") else ""))
     yield _field("project", shown.labels.get(row["project_id"], row["project_id"]))
     if row["began_at"]:
         yield _field("began", _instant(row["began_at"], now))
@@ -329,12 +331,12 @@ def _timeline_table(listed: Listed) -> Listing:
 
     short = ids.short_ids([row["session_id"] for row in listed.rows], least=8)
     has_several = len({row["project_id"] for row in listed.rows}) > 1
-    columns = ["session", "ended", *(["project"] if has_several else []), "result"]
+    columns = ["no", "session", "ended", *(["project"] if has_several else []), "result"]
     rows = []
     for row in listed.rows:
         ended = f"{row['ended_at']:%Y-%m-%d %H:%M}" if row["ended_at"] else ""
         where = [listed.labels.get(row["project_id"], row["project_id"])] if has_several else []
-        rows.append([short[row["session_id"]], ended, *where, _summary(row)])
+        rows.append([str(row.get("number", "")), short[row["session_id"]], ended, *where, _summary(row)])
     names = ", ".join(listed.labels.get(each, each) for each in listed.project_ids) or "All projects"
     return Listing(
         f"{names}: {counted(listed.total, 'session')}", columns, rows, wraps="result", most_lines=2
@@ -366,6 +368,8 @@ def today(context: Context, project: str | None) -> Answer:
         return Answer(data, [], ["No session of that project has been read yet."])
     waiting = listing.waiting(context)
     hints = [f"{counted(waiting, 'transcript')} waiting: cortex run"] if waiting else []
+    if any(not row["prompts"] for row in listed.rows):
+        hints.append("What a program started is found; its words count as yours once you go on with it.")
     return Answer(data, _today_lines(listed, context.now), hints)
 
 
@@ -380,7 +384,8 @@ def _today_session_lines(row: Row, listed: Listed, now: datetime) -> Iterator[st
     label = listed.labels.get(row["project_id"], row["project_id"])
     branch = f", on {row['git_branch']}" if row["git_branch"] else ""
     when = ago(row["ended_at"], now) if row["ended_at"] else "at an unknown time"
-    yield f"{label}: session {row['session_id'][:8]}, {when}{branch}"
+    number = f" {row['number']}" if row.get("number") else ""
+    yield f"{label}: session{number} ({row['session_id'][:8]}), {when}{branch}"
     if row["goal"] or not row["outcome"]:
         from cortex.flows.operations.ask.listing import NO_PROMPT
 

@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 @AS_OF
 @click.option("--since", metavar="DATE", help="Only results from that day (UTC) or later.")
 @click.option("--until", metavar="DATE", help="Only results from that day (UTC) or earlier.")
-@click.option("--session", metavar="ID", help="Only sessions whose id starts with ID.")
+@click.option("--session", metavar="ID", help="Only sessions whose id starts with ID, or by number: 6, 5-8.")
 @click.option("--branch", metavar="NAME", help="Only results from that git branch.")
 @click.option("--file", metavar="PATH", help="Only results that name the file, by its path or the end of it.")
 def recall(
@@ -71,7 +71,8 @@ def recall(
     """
     Search memories and past sessions; results come with source, age and confidence.
 
-    The question itself may say "last week", "since 2026-03-01" or "in session 0211".
+    The question itself may say "last week", "since 2026-03-01", "in session 0211" or "sessions 5-8". One that
+    names no subject, such as "what was decided last week", lists what there is, newest first.
     """
     from cortex.flows.operations.ask import recall
 
@@ -123,7 +124,7 @@ def _as_dict(recalled: Recalled, rank: int, match: RecallResult) -> dict[str, ob
         "why": match.why or match.slots.get("reason"),
         "rejected": match.rejected or match.slots.get("rejected"),
         "passage": match.passage,
-        "evidence": _evidence(match.evidence),
+        "evidence": _evidence(match.evidence, recalled),
         "nearby": [
             {
                 "id": each.id,
@@ -132,7 +133,7 @@ def _as_dict(recalled: Recalled, rank: int, match: RecallResult) -> dict[str, ob
                 "text": each.text,
                 "statement": each.statement,
                 "is_earlier": each.is_earlier,
-                "evidence": _evidence(each.evidence),
+                "evidence": _evidence(each.evidence, recalled),
             }
             for each in match.nearby
         ],
@@ -142,13 +143,22 @@ def _as_dict(recalled: Recalled, rank: int, match: RecallResult) -> dict[str, ob
     }
 
 
-def _evidence(evidence: Sequence[Evidence]) -> list[dict[str, object]]:
-    return [{"session": e.session_id, "file": e.file, "lines": list(e.lines)} for e in evidence]
+def _evidence(evidence: Sequence[Evidence], recalled: Recalled) -> list[dict[str, object]]:
+    numbers = recalled.session_numbers
+    return [
+        {
+            "session": e.session_id,
+            "session_number": numbers.get(e.session_id),
+            "file": e.file,
+            "lines": list(e.lines),
+        }
+        for e in evidence
+    ]
 
 
 def _lines(recalled: Recalled, now: datetime) -> Iterator[str]:
     for rank, match in enumerate(recalled.matches, start=1):
-        yield from _match_lines(rank, match, recalled.project_names.get(match.project_id), now)
+        yield from _match_lines(rank, match, recalled, now)
         if doubt := recalled.doubts.get(match.id):
             yield f"    {doubt.mark}: {doubt.reason}"
     if recalled.related:
@@ -157,7 +167,8 @@ def _lines(recalled: Recalled, now: datetime) -> Iterator[str]:
         yield f"    {memory.memory_type}  {excerpt(memory.text, 200)}  [{memory.memory_id[:12]}]"
 
 
-def _match_lines(rank: int, match: RecallResult, project: str | None, now: datetime) -> Iterator[str]:
+def _match_lines(rank: int, match: RecallResult, recalled: Recalled, now: datetime) -> Iterator[str]:
+    project = recalled.project_names.get(match.project_id)
     confidence = f", confidence {match.confidence:.2f}" if match.confidence is not None else ""
     yield f"{rank:>2}. {excerpt(_plain(match.statement), 400)}"
     if match.why:
@@ -173,7 +184,9 @@ def _match_lines(rank: int, match: RecallResult, project: str | None, now: datet
     if match.evidence:
         first = match.evidence[0]
         more = f" and {len(match.evidence) - 1} more" if len(match.evidence) > 1 else ""
-        session = f"session {first.session_id[:8]}, " if first.session_id else ""
+        number = recalled.session_numbers.get(first.session_id)
+        name = f"{number} ({first.session_id[:8]})" if number else first.session_id[:8]
+        session = f"session {name}, " if first.session_id else ""
         lines = f":{','.join(map(str, first.lines[:5]))}" if first.lines else ""
         yield f"    {session}{first.file}{lines}{more}"
     if match.quote:

@@ -28,7 +28,7 @@ from cortex.mcp.protocol.call import (
 from cortex.mcp.tools import tool as schemas
 from cortex.mcp.tools.tool import tool
 from cortex.transforms.schemas import Row
-from cortex.transforms.words.ages import age_of, speaker_of
+from cortex.transforms.words.ages import age_of, speaker_of, speaker_of_turn
 
 RESULTS_SHOWN = 10
 # Results looked for on every page: pages are cut out of one order.
@@ -133,7 +133,9 @@ def _item(call: ToolCall, recalled: Recalled, match: RecallResult, is_full: bool
         "confidence": None if match.confidence is None else round(match.confidence, 2),
         "age": age,
         "doubt": quoted(doubt.reason, chars) if doubt else None,
-        "evidence": _evidence(match.evidence, EVIDENCE_SHOWN_FULL if is_full else EVIDENCE_SHOWN),
+        "evidence": _evidence(
+            match.evidence, EVIDENCE_SHOWN_FULL if is_full else EVIDENCE_SHOWN, recalled.session_numbers
+        ),
         "why": quoted(match.why, chars) or None,
         "rejected": quoted(match.rejected, chars) or None,
         "replaces": [{"id": old.memory_id, "text": quoted(old.text, OPTION_CHARS)} for old in match.replaces],
@@ -164,10 +166,13 @@ def _near(near: Nearby, chars: int) -> dict[str, Any]:
     }
 
 
-def _evidence(evidence: Sequence[Evidence], most: int) -> list[dict[str, Any]]:
+def _evidence(
+    evidence: Sequence[Evidence], most: int, numbers: Mapping[str, int] | None = None
+) -> list[dict[str, Any]]:
     return [
         {
             "session": each.session_id,
+            **({"number": numbers[each.session_id]} if numbers and each.session_id in numbers else {}),
             "file": quoted(each.file, 200),
             "lines": list(each.lines[:LINES_OF_EVIDENCE]),
         }
@@ -235,7 +240,7 @@ def _whole_turn(call: ToolCall, whole: Expanded) -> ListItem:
         "doubt": None,
         "evidence": _evidence([place], 1),
     }
-    return ListItem(data, [note(first["trust"], text, "said", f"id {first['passage_id'][:12]}")])
+    return ListItem(data, [note(speaker_of_turn(first), text, "said", f"id {first['passage_id'][:12]}")])
 
 
 @tool(

@@ -84,7 +84,12 @@ MEMORY_FIELDS: Mapping[str, Schema] = {
     "confidence": NUMBER_OR_NULL,
     "age": STRING,
     "doubt": STRING_OR_NULL,
-    "evidence": list_of(session=STRING, file=STRING, lines={"type": "array", "items": {"type": "integer"}}),
+    "evidence": list_of(
+        session=STRING,
+        number={"type": "integer"},
+        file=STRING,
+        lines={"type": "array", "items": {"type": "integer"}},
+    ),
 }
 
 

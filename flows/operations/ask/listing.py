@@ -1,14 +1,14 @@
 """Looks around in what is published: memories by project, one of them whole, sessions and their outcome."""
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Collection, Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from cortex.flows.context import Context
 from cortex.flows.operations.ids import LEAST_ID_CHARS, several, typed_id
 from cortex.storage.published.catalogue import GLOBAL_LABEL, Catalogue
-from cortex.transforms.errors import NotFound, UsageError
+from cortex.transforms.errors import CortexError, NotFound, UsageError
 from cortex.transforms.vocabulary import GLOBAL_SCOPE, MEMORY_TYPES, STATUSES, Row, checked
-from cortex.transforms.words.ages import counted
+from cortex.transforms.words.ages import STARTED_BY_PROGRAM, counted
 
 _LISTED = [
     *("memory_id", "project_id", "memory_type", "status", "text", "confidence", "rank", "is_pinned"),
@@ -17,7 +17,7 @@ _LISTED = [
 
 
 # What a session without a typed prompt has in its place: `claude -p` and other programs send theirs.
-NO_PROMPT = "(started by a program)"
+NO_PROMPT = f"({STARTED_BY_PROGRAM})"
 
 _SHOWN = (("memory", "memories", "memory_id"), ("session", "sessions", "session_id"))
 
@@ -88,6 +88,15 @@ def list_sessions(
     where = {"project_id": ids} if ids else {}
     rows = catalogue.read("sessions", (), where, order="ended_at desc nulls last, session_id", limit=limit)
     return Listed(rows, catalogue.count("sessions", where), _labels(projects), ids)
+
+
+def session_numbers(context: Context, project_ids: Collection[str]) -> dict[str, int]:
+    """Return session id → its number within its project; none that is not published yet."""
+    try:
+        rows = Catalogue(context.home).read_table("sessions", ["project_id", "session_id", "number"])
+    except (CortexError, KeyError):  # an older version published no numbers
+        return {}
+    return {row["session_id"]: row["number"] for row in rows.to_pylist() if row["project_id"] in project_ids}
 
 
 def last_sessions(context: Context, project: str | None = None, *, limit: int = 5) -> Listed:

@@ -1,18 +1,19 @@
 """Answers a question from memories and past sessions, and journals what was recalled."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING
 
 from cortex.flows.context import Context
+from cortex.flows.operations.ask.listing import session_numbers
 from cortex.flows.operations.lookup import scopes_of
 from cortex.flows.recalling.recall_search import RecallResult, with_replaced
 from cortex.flows.recalling.recall_search import search_store as search
 from cortex.flows.recalling.session_context import RUN_COLUMNS, with_session_context
 from cortex.hooks.echo import fingerprints_of
-from cortex.hooks.evidence.question import asks_for_records
+from cortex.hooks.evidence.question import DECIDED, EVERYTHING, listing_asked
 from cortex.storage.projects.repository import doubts_of
 from cortex.storage.published.catalogue import Catalogue
 from cortex.storage.store import Store
@@ -27,6 +28,7 @@ from cortex.transforms.search import (
     limits_in,
     query_terms,
     search_settings,
+    session_limits,
     start_of,
 )
 from cortex.transforms.views.review import doubts_left
@@ -42,7 +44,7 @@ class Recalled:
 
     `doubts` holds what the repositories say against a match, by its id; `related` the memories near the
     matches, nearest first; `project_names` the name of each project by id; `warning` why the recall could not
-    be journaled, "" where it was.
+    be journaled, "" where it was; `session_numbers` which sessions of their project they are from, by id.
     """
 
     matches: Sequence[RecallResult]
@@ -52,6 +54,7 @@ class Recalled:
     warning: str = ""
     limits: SearchLimits = NO_LIMITS
     note: str = ""
+    session_numbers: Mapping[str, int] = field(default_factory=dict)
 
 
 def recall(
@@ -75,10 +78,9 @@ def recall(
     pages up to there are cut out of one order. Memories within `related` edges of the matches follow them,
     and are not reinforced. A look at an earlier day, `as_of` as `2026-09-14`, reinforces nothing, and the
     repository of today has no say in it. With `with_nearby`, what is close together in a session and bears
-    on the
-    question is one result. Only what meets `limits` is found, and what the question itself is
-    limited to ("last week", "in session 0211"; as far as anything meets that). Raises EmptyQuestion, NotFound
-    for an empty store, UnknownProject.
+    on the question is one result. Only what meets `limits` is found, and what the question itself is limited
+    to ("last week", "in session 0211", "sessions 5-8"; as far as anything meets that). Raises EmptyQuestion,
+    NotFound for an empty store, UnknownProject.
     """
     store = context.open_store()
     if not query_terms(question, context.policy):
@@ -95,7 +97,9 @@ def recall(
         past = store_as_of(context, as_of, scopes, searchable=True)
         search_in = _Search(context, store, past.store.tables, scopes, depth, past.now, with_nearby)
         matches, met, note = search_in.within(question, limits)
-        return Recalled(matches[skip : skip + limit], {}, (), names, limits=met, note=note)
+        numbers = session_numbers(context, scopes)
+        matches = matches[skip : skip + limit]
+        return Recalled(matches, {}, (), names, limits=met, note=note, session_numbers=numbers)
     search_in = _Search(context, store, store.tables, scopes, depth, context.now, with_nearby)
     matches, met, note = search_in.within(question, limits)
     matches = with_replaced(store.tables, matches[skip : skip + limit])
@@ -104,13 +108,14 @@ def recall(
         matches = with_session_context(matches, question, context.policy, turns_of)
     warning = _reinforce(context, store, matches)
     doubts = {doubt.memory_id: doubt for doubt in _doubts_about(context, store, matches)}
+    numbers = session_numbers(context, scopes)
     if not related:
-        return Recalled(matches, doubts, (), names, warning, met, note)
+        return Recalled(matches, doubts, (), names, warning, met, note, numbers)
     # Imported here: DuckDB walks the links, and takes a tenth of a second to import.
     from cortex.flows.recalling.related_memories import related_to
 
     near = related_to(matches, store.tables, depth=related)
-    return Recalled(matches, doubts, near, names, warning, met, note)
+    return Recalled(matches, doubts, near, names, warning, met, note, numbers)
 
 
 def _turns_run(store: Store, scope: str, sessions: Collection[str]) -> list[Row]:
@@ -132,19 +137,22 @@ def limits_from(
     """
     Return the limits that a caller's words mean; `since` and `until` are days of UTC, both included.
 
+    `session` is a number, a range of numbers ("5-8"), or the beginning of an id.
+
     Raises UsageError for what is no day.
     """
     sessions: frozenset[str] = frozenset()
     if branch:
         rows = Catalogue(context.home).read("sessions", ["session_id", "git_branch"])
         sessions = frozenset(row["session_id"] for row in rows if row["git_branch"] == branch)
-    return SearchLimits(
-        start_of(since, "--since") if since else None,
-        start_of(until, "--until") + timedelta(days=1) if until else None,
-        session or "",
-        branch or "",
-        sessions,
-        file or "",
+    named = session_limits(session) if session else NO_LIMITS
+    return replace(
+        named,
+        since=start_of(since, "--since") if since else None,
+        until=start_of(until, "--until") + timedelta(days=1) if until else None,
+        branch=branch or "",
+        branch_sessions=sessions,
+        file=file or "",
     )
 
 
@@ -181,30 +189,47 @@ class _Search:
     def within(self, question: str, limits: SearchLimits) -> tuple[list[RecallResult], SearchLimits, str]:
         """Return results within the limits, also those that the question names, the limits, and a note."""
         own, rest = limits_in(question, self.now, self.context.policy)
+        limits = self._with_sessions(limits)
         if own.is_empty:
-            return self.results(question, limits), limits, ""
-        both = limits.narrowed(own)
-        matches = self.results(rest, both)
-        if matches:
-            return matches, both, ""
-        matches = self.results(question, limits)
+            matches, note = self.results(question, limits)
+            return matches, limits, note
+        both = self._with_sessions(limits.narrowed(own))
+        matches, note = self.results(rest, both)
+        kind = listing_asked(rest, search_settings(self.context.policy), is_limited=True)
+        if matches or kind == EVERYTHING:
+            return matches, both, note
+        matches, _ = self.results(rest if kind else question, limits)
         return matches, limits, f"Nothing was found {own}; these are other results." if matches else ""
 
-    def results(self, question: str, limits: SearchLimits) -> list[RecallResult]:
-        """Return what is found within the limits, best first; records of sessions, the newest first."""
-        if kind := asks_for_records(question, search_settings(self.context.policy)):
-            # Imported here: most questions have a subject, and need none of it.
-            from cortex.flows.recalling.session_context import session_records
-
-            records = session_records(
-                self.tables, self.scopes, limits, limit=self.limit, only_open=kind == "open"
-            )
-            if records:
-                return records
-        return search(
+    def results(self, question: str, limits: SearchLimits) -> tuple[list[RecallResult], str]:
+        """Return what is found within the limits, best first, or what is listed, newest first; and a note."""
+        is_limited = not limits.is_empty
+        if kind := listing_asked(question, search_settings(self.context.policy), is_limited=is_limited):
+            listed = self._listed(kind, limits)
+            if not listed and is_limited and kind == DECIDED:
+                listed = self._listed(EVERYTHING, limits)
+                return listed, f"No decision was found {limits}; this is what there is." if listed else ""
+            if listed or is_limited:
+                return listed, ""
+        results = search(
             self.tables, question, scopes=self.scopes, policy=self.context.policy,
             embedder=self.context.embedder(), limit=self.limit, with_nearby=self.with_nearby, limits=limits,
         )  # fmt: skip
+        return results, ""
+
+    def _listed(self, kind: str, limits: SearchLimits) -> list[RecallResult]:
+        # Imported here: most questions have a subject, and need none of it.
+        from cortex.flows.recalling.session_context import listed_results
+
+        return listed_results(self.tables, self.scopes, limits, kind, limit=self.limit)
+
+    def _with_sessions(self, limits: SearchLimits) -> SearchLimits:
+        """Return limits with the ids of the sessions that they name by numbers."""
+        if limits.numbers is None:
+            return limits
+        first, last = limits.numbers
+        numbers = session_numbers(self.context, self.scopes)
+        return replace(limits, numbered=frozenset(n for n, at in numbers.items() if first <= at <= last))
 
 
 def _doubts_about(context: Context, store: Store, matches: Sequence[RecallResult]) -> Iterator[Doubt]:

@@ -68,7 +68,7 @@ def test_today_is_the_last_session_of_each_project(cortex, samples):
     [own] = cortex("today", "--project", "tidepool", "--json").json["sessions"]
     assert own in sessions
     text = cortex("today", "--project", "tidepool").out
-    assert text.startswith(f"tidepool: session {own['session_id'][:8]}, ")
+    assert text.startswith(f"tidepool: session {own['number']} ({own['session_id'][:8]}), ")
     assert ("  open " in text) == bool(own["still_open"])
 
 

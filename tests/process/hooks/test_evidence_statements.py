@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cortex.flows.recalling.recall_search import question_of
-from cortex.hooks.evidence.question import SearchQuestion, asks_for_records
+from cortex.hooks.evidence.question import SearchQuestion, listing_asked
 from cortex.hooks.evidence.statements import is_known, is_lead_in, reason_in, statement_in
 from cortex.storage.settings.reference import read_policy
 from cortex.transforms.search import search_settings
@@ -87,13 +87,24 @@ def test_a_short_command_stands_within_the_line() -> None:
         ("what is open?", "open"),
         ("what's still left to do", "open"),
         ("was ist noch offen?", "open"),
+        ("what was decided?", "decided"),
+        ("Which decisions did we make", "decided"),
+        ("show me the latest decisions", "decided"),
+        ("was haben wir entschieden?", "decided"),
+        ("welche Entscheidungen wurden getroffen", "decided"),
+        ("¿qué decidimos?", "decided"),
+        ("qu'avons-nous décidé ?", "decided"),
+        ("quelles décisions ont été prises", "decided"),
+        ("what was decided about the buoy?", ""),
+        ("which decision log is read by the gauge?", ""),
+        ("make a decision table for the tides", ""),
         ("what did we do about the buoy?", ""),
         ("which port is open on the gauge?", ""),
         ("what is the tide?", ""),
     ],
 )
 def test_the_record_of_sessions_is_asked_for_where_no_subject_is_named(question: str, kind: str) -> None:
-    assert asks_for_records(question, SETTINGS) == kind
+    assert listing_asked(question, SETTINGS) == kind
 
 
 @pytest.mark.parametrize(

@@ -291,6 +291,11 @@ def test_asked_what_is_left_only_records_with_something_open_are_told_and_the_pl
     assert "twelve shelves" not in found
 
 
+def test_asked_what_was_decided_only_that_is_told(worked):
+    found = "\n".join(told(ask(worked, "What was decided?")))
+    assert FIRING in found and "the cobalt tiles crack" not in found and "sieve the slip" not in found
+
+
 def test_a_command_is_found_by_what_it_does(client):
     keep(client, fact(FIRING), talk=ran(70, "make kiln-tests ARGS=-q", "Run the tests"))
     [line] = told(ask(client, "run the tests"))

@@ -57,3 +57,40 @@ def test_asked_how_the_command_that_was_run_stands_below(cortex, samples):
 
     assert any(text.startswith("Ran `") for text in shown("how do I run the tests?"))
     assert not any(text.startswith("Ran `") for text in shown("why do the tests fail?"))
+
+
+def listed(cortex, *words):
+    rows = results(cortex("recall", *words, "--project", "tidepool", "--json"))
+    instants = [row["created_at"] for row in rows]
+    assert instants == sorted(instants, reverse=True)
+    return rows
+
+
+def test_what_was_decided_in_some_days_is_listed_and_not_searched_for(cortex, samples):
+    rows = listed(cortex, "--since", "2026-09-13", "--until", "2026-09-20", "what was decided")
+    assert {row["memory_type"] for row in rows} <= {"decision", "pattern"}
+    assert any("SQLite in WAL mode" in row["text"] for row in rows)
+    assert all(row["created_at"] < "2026-09-21" for row in rows)
+    assert [row["id"] for row in listed(cortex, "what was decided on 2026-09-14")] == [r["id"] for r in rows]
+
+
+def test_sessions_have_numbers_from_the_first_on_and_are_asked_for_by_them(cortex, samples):
+    rows = cortex("timeline", "--project", "tidepool", "--json").json["sessions"]
+    assert [row["number"] for row in rows] == list(range(len(rows), 0, -1))
+    began = [row["began_at"] for row in rows]
+    assert began == sorted(began, reverse=True)
+    for words in (["what did we do in sessions 2-4"], ["sessions 2 to 4"], ["--session", "2-4", "decisions"]):
+        rows = listed(cortex, *words)
+        places = [{place["session_number"] for place in row["evidence"]} for row in rows]
+        assert rows and all(numbers & {2, 3, 4} for numbers in places)
+    assert "session 6 (" in cortex("today", "--project", "tidepool").out
+    assert "session 6 (" in cortex("recall", "session 6", "--project", "tidepool").out
+    count = cortex("sql", "select max(number) from sessions", "--json").json["rows"]
+    assert count == [[6]]
+
+
+def test_nothing_is_found_only_where_there_is_nothing(cortex, samples):
+    answer = cortex("recall", "sessions 90-95", "--project", "tidepool")
+    assert (answer.out, answer.code) == ("", 0) and "in sessions 90 to 95" in answer.err
+    answer = cortex("recall", "what was decided in session 3", "--project", "tidepool")
+    assert answer.out and "No decision was found in session 3; this is what there is." in answer.err

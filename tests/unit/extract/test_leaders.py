@@ -38,6 +38,14 @@ def test_a_program_that_asks_on_at_once_gives_no_memories(events: Shown) -> None
     assert memories(events, *turns, answer(FACT, 99)) == []
 
 
+def test_one_short_follow_up_at_a_readers_pace_is_a_persons(events: Shown) -> None:
+    turns = (sent("Keep all readings in UTC from now on.", 0), answer(FACT, 20))
+    assert memories(events, *turns, sent("and name the zone in the header", 60), answer("Done.", 70)) != []
+    assert memories(events, *turns, sent("and name the zone in the header", 21), answer("Done.", 30)) == []
+    form = "Check the change against each of these points. " * 10
+    assert memories(events, *turns, sent(form, 60), answer("Done.", 70)) == []
+
+
 def test_a_programs_form_filled_in_again_gives_no_memories_at_any_pace(events: Shown) -> None:
     turns = []
     for step, name in enumerate(("gauge.py", "tides.py", "moon.py", "map.py")):

@@ -55,10 +55,24 @@ def test_an_empty_question_asks_for_nothing(policy: Policy) -> None:
 
 
 def test_only_prose_makes_passages(policy: Policy) -> None:
-    kinds = ["prompt", "text", "thinking", "tool_call", "tool_result", "summary", "recap", "program", "plan"]
+    kinds = ["prompt", "text", "thinking", "tool_call", "tool_result", "summary", "recap", "plan"]
     passages = passages_of(turns(*(turn(line, kind=kind) for line, kind in enumerate(kinds, 1))), policy)
     assert passages["kind"].to_pylist() == ["prompt", "text", "plan"]
     assert passages["seq"].to_pylist() == [0, 1, 2]
+
+
+def test_what_a_program_asks_in_a_persons_place_is_found_as_its_own(policy: Policy) -> None:
+    rows = [
+        turn(1, "Judge this change.", kind="program", trust="assistant"),
+        turn(2, "<task-notification>done</task-notification>", kind="program", trust="assistant"),
+        turn(3, "Look for gauges.", kind="program", trust="assistant", agent_id="a1", file="/t/a1.jsonl"),
+    ]
+    passages = passages_of(turns(*rows), policy).to_pylist()
+    assert [(row["kind"], row["trust"], row["text"]) for row in passages] == [
+        ("program", "assistant", "Judge this change.")
+    ]
+    (first, _) = passages_of(turns(*rows, turn(4, "Go on.")), policy).to_pylist()
+    assert (first["kind"], first["trust"]) == ("prompt", "user")
 
 
 def test_seq_runs_over_each_file_in_the_order_of_its_lines(policy: Policy) -> None:

@@ -49,6 +49,31 @@ def test_the_words_of_a_limit_are_not_searched_for() -> None:
     assert (limits.session, rest.split()) == ("0211ab", ["which", "gauge", "failed", "?"])
 
 
+@pytest.mark.parametrize(
+    ("question", "numbers", "rest"),
+    [
+        ("what did we do in sessions 5-8", (5, 8), "what did we do"),
+        ("sessions 5–8", (5, 8), ""),
+        ("what happened in sessions 8 to 5?", (5, 8), "what happened ?"),
+        ("what was decided in session 6", (6, 6), "what was decided"),
+        ("session 6", (6, 6), ""),
+        ("and session #12?", (12, 12), "and ?"),
+        ("was haben wir in den Sitzungen 5 bis 8 gemacht", (5, 8), "was haben wir gemacht"),
+        ("qu'avons-nous décidé dans les séances 5 à 8", (5, 8), "qu'avons-nous décidé"),
+        ("¿qué decidimos en la sesión 6?", (6, 6), "¿qué decidimos ?"),
+        ("keep a session 30 minutes", None, "keep a session 30 minutes"),
+        ("the pool holds it in session 30 minutes", None, "the pool holds it in session 30 minutes"),
+        ("add session 2 factor login", None, "add session 2 factor login"),
+        ("in session 2.1 of the protocol", None, "in session 2.1 of the protocol"),
+    ],
+)
+def test_sessions_are_named_by_their_numbers(
+    question: str, numbers: tuple[int, int] | None, rest: str
+) -> None:
+    limits, left = limits_in(question, NOW, POLICY)
+    assert (limits.numbers, " ".join(left.split())) == (numbers, rest)
+
+
 @pytest.mark.parametrize("question", ["how is session handling done", "session cafe", "session management"])
 def test_a_word_after_session_is_no_id(question: str) -> None:
     assert limits_in(question, NOW, POLICY) == (SearchLimits(), question)
