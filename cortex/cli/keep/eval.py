@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -12,14 +12,15 @@ from cortex.cli.answer import Answer, Listing, command, listed, progress_bar, si
 
 if TYPE_CHECKING:
     from cortex.flows.context import Context
+    from cortex.scores.benefit_scores import BenefitScores
     from cortex.scores.brief_scores import BriefScores, IdealLine
     from cortex.scores.retrieval_scores import RetrievalScores
 
 
-@listed("Measure Cortex against hand-made labels.", place=80)
+@listed("Measure Cortex against hand-made labels and tasks.", place=80)
 @click.group("eval")
 def evaluation() -> None:
-    """Measure Cortex against hand-made labels."""
+    """Measure Cortex against hand-made labels and tasks."""
 
 
 @command("extract", parent=evaluation)
@@ -165,6 +166,101 @@ def _with_interval(share: dict[str, float]) -> str:
     """
     value, low, high = (f"{share[name]:.3f}" for name in ("value", "low", "high"))
     return f"{value} ({low[:-1]}-{high[:-1]})".replace("0.", ".")
+
+
+_FILE = click.Path(path_type=Path)
+
+
+@command("benefit", parent=evaluation)
+@click.option(
+    "--tasks", type=_FILE, multiple=True, help="Tasks: JSON lines, or {repo, tasks}; default: ours."
+)
+@click.option("--conditions", help="Conditions, with commas; default: all that need no language model.")
+@click.option("--agent", default="", help="`claude`, by your own login, or a command: prompt on stdin.")
+@click.option("--answers", multiple=True, help="Recorded answers: CONDITION=FILE of {task: text}.")
+@click.option(
+    "--packets", type=_FILE, help="Folder to write what readers get; with --answers, what judges get."
+)
+@click.option(
+    "--grades", type=_FILE, multiple=True, help="A judge's grades of the packets; give both orders."
+)
+@click.option(
+    "--home", "homes", type=_FILE, multiple=True, help="A store to copy, for tasks without history."
+)
+@click.option("--model-home", "model_homes", type=_FILE, multiple=True, help="The same with a model's facts.")
+@click.option("--keep", type=_FILE, help="New folder in which the stores of the tasks are left.")
+@click.option("--priced-as", default="", help="Model whose list price counts where the agent names no cost.")
+@click.option("--allow-commands", is_flag=True, help="Run the commands of foreign tasks and code in answers.")
+@click.option("--list", "lists", is_flag=True, help="Print each missed task and its stage.")
+def benefit(context: Context, conditions: str | None, lists: bool, **values: Any) -> Answer:
+    """
+    Score whether memory helps the next session: tasks done right, wrong and misled, by what it is given.
+
+    Without --agent or --answers only coverage is measured: the share of facts that stand in what is given.
+    """
+    from cortex.scores import benefit_scores
+
+    wanted = tuple(name.strip() for name in conditions.split(",")) if conditions else ()
+    with progress_bar() as progress:
+        asked = benefit_scores.Asked(conditions=wanted, **values)
+        scores = benefit_scores.score_benefit(context, asked, progress)
+    return Answer(scores.as_dict(), _benefit_lines(scores, lists))
+
+
+def _benefit_lines(scores: BenefitScores, lists: bool) -> Iterator[str | Listing]:
+    from cortex.scores.benefit_runs import CONDITIONS, STAGES
+
+    figures = {name: scores.figures(name) for name in scores.conditions()}
+    headings = ["condition", "items", "coverage", "tokens", "notes", "late"]
+    rows = [
+        [name, str(each["items"]), _with_interval(each["coverage"]) if each["coverage"] else "",
+         f"{each['tokens_given']:,.0f}", str(each["notes"]), str(each["late"])]
+        for name, each in figures.items()
+    ]  # fmt: skip
+    yield Listing("Coverage: facts that stand in what is given", headings, rows, numbers=set(headings[1:]))
+    graded = {name: each for name, each in figures.items() if each["graded"]}
+    if graded:
+        parts = ("right", "wrong", "misled", "facts_met", "controls_right")
+        headings = ["condition", "tasks", *parts, "tokens in", "out", "$ agent", "$ writer"]
+        rows = [
+            [name, str(each["graded"]), *(_with_interval(each[part]) if each[part] else "" for part in parts),
+             f"{each['input_tokens']:,.0f}", f"{each['output_tokens']:,.0f}",
+             f"{each['agent_usd']:.4f}", f"{each['writer_usd']:.4f}"]
+            for name, each in graded.items()
+        ]  # fmt: skip
+        yield Listing("Benefit, per task where memory matters", headings, rows, numbers=set(headings[1:]))
+        rows = [
+            [
+                row["condition"],
+                row["measure"],
+                f"{row['value']:+.3f}",
+                f"{row['low']:+.2f} to {row['high']:+.2f}",
+            ]
+            for row in scores.differences()
+        ]
+        headings = ["condition", "measure", "more than none", "95 %"]
+        yield Listing(
+            "Against none, by paired bootstrap over tasks", headings, rows, numbers=set(headings[2:])
+        )
+        worse = [name for name, is_worse in scores.harmful().items() if is_worse]
+        if worse:
+            yield f"Worse than nothing: {', '.join(worse)}."
+    stages = [*STAGES, "not given"]
+    lost = [[name, *(str(each["lost"].get(stage, "")) for stage in stages)] for name, each in figures.items()]
+    yield Listing(
+        "Missed tasks, by the stage that lost them", ["condition", *stages], lost, numbers={*stages}
+    )
+    if lists:
+        for session in scores.sessions:
+            if session.lost:
+                why = session.grade.why if session.grade else ""
+                yield f"{session.condition} {session.task.id} {session.lost} {why}".rstrip()
+    yield from (f"{name} ({CONDITIONS[name]}): left out, {why}." for name, why in scores.left_out.items())
+    if scores.agreement:
+        yield f"Judges: {scores.agreement}"
+    yield from (f"Written: {name}" for name in scores.packets)
+    if not graded:
+        yield "This is coverage, not benefit: whether a session acts right is for --agent or --answers."
 
 
 def _differences(scores: BriefScores) -> Iterator[str]:
