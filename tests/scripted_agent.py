@@ -1,9 +1,9 @@
 """
 An agent for tests of `cortex eval benefit`: it does what the words that it was given allow, and no more.
 
-It reads the prompt on stdin and finds its task by the message at the end. The reference solution is written
-if every fact's words stand before the message, the one that follows an overturned plan if only words of that
-do, else the one that a developer would write who knows nothing.
+It reads the prompt on stdin and finds its task by the message at the end. It writes the reference solution if
+every fact's words stand before the message, the one that follows an overturned plan if only words of that do,
+else the one that a developer would write who knows nothing.
 """
 
 import json

@@ -230,7 +230,7 @@ class RetrievalCorpus:
             self._note_places(scope, passages)
             self.scopes[scope] = None
             self.passages += passages.num_rows
-            self._tables.append(scope, PASSAGES.name, _searchable(passages, self._embedder))
+            self._tables.append(scope, PASSAGES.name, searchable(passages, self._embedder))
 
     def _note_places(self, scope: str, passages: pa.Table) -> None:
         columns = (passages[name].to_pylist() for name in ("turn_id", "session_id", "line"))
@@ -240,8 +240,8 @@ class RetrievalCorpus:
                 self.id_at[scope, session, line] = name
 
 
-def _searchable(passages: pa.Table, embedder: Embedder | None) -> pa.Table:
-    """Return passages with their index text and, with a model, the vectors of their prose."""
+def searchable(passages: pa.Table, embedder: Embedder | None) -> pa.Table:
+    """Return passages or memories with their index text and, with a model, the vectors of their prose."""
     rows = passages.to_pylist()
     passages = passages.append_column("index_text", pa.array([index_text(row) for row in rows], pa.string()))
     if embedder is None:
