@@ -159,31 +159,37 @@ _HOOK_NAMES = {
 
 
 def hook(home: Path, event: str, payload: Mapping[str, object]) -> str:
-    """Run a hook as the client does; return what it adds to the session."""
+    """Run a hook as the client does; return what it adds to the session, nothing if it takes too long."""
     words = json.dumps({**payload, "hook_event_name": _HOOK_NAMES[event]})
-    output = subprocess.run(
-        ["sh", str(launcher()), event], input=words, env=environment(home), capture_output=True, text=True,
-        timeout=HOOK_SECONDS, check=False,
-    ).stdout  # fmt: skip
+    output = ""
     try:
+        output = subprocess.run(
+            ["sh", str(launcher()), event], input=words, env=environment(home), capture_output=True,
+            text=True, timeout=HOOK_SECONDS, check=False,
+        ).stdout  # fmt: skip
         return str(json.loads(output)["hookSpecificOutput"]["additionalContext"]) if output.strip() else ""
-    except (ValueError, KeyError, TypeError):
+    except (subprocess.TimeoutExpired, ValueError, KeyError, TypeError):
         return output
 
 
 def cortex(home: Path, *words: str, can_fail: bool = False) -> str:
     """Run a command of Cortex over a throw-away store. Raises UsageError with what it complained of."""
     command = [sys.executable, "-m", "cortex", *words]
-    ran = subprocess.run(
-        command, env=environment(home), cwd=home.parent, capture_output=True, text=True, timeout=RUN_SECONDS,
-        check=False,
-    )  # fmt: skip
-    if ran.returncode and not can_fail:
-        raise UsageError(
-            f"`cortex {words[0]}` failed on a store of the tasks: {ran.stderr.strip()[:300]}",
-            "Look at what it says; the stores stay with --keep.",
-        )
-    return ran.stdout
+    try:
+        ran = subprocess.run(
+            command, env=environment(home), cwd=home.parent, capture_output=True, text=True,
+            timeout=RUN_SECONDS, check=False,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        problem = f"it took longer than {RUN_SECONDS} s."
+    else:
+        if not ran.returncode or can_fail:
+            return ran.stdout
+        problem = ran.stderr.strip()[:300]
+    raise UsageError(
+        f"`cortex {words[0]}` failed on a store of the tasks: {problem}",
+        "Look at what it says; the stores stay with --keep.",
+    )
 
 
 def environment(home: Path) -> dict[str, str]:
@@ -206,7 +212,8 @@ class Stores:
 
     def of(self, tasks: TaskSet, sessions: tuple[PastSession, ...], name: str) -> ProjectMemory | None:
         """Return the store that read `sessions` of a project, None where there are none."""
-        key = (tasks.name, name, tuple(session.id for session in sessions))
+        # By what was said: tasks of a bench have histories of their own, whose sessions share names.
+        key = (tasks.name, name, content_id(*(session.text() for session in sessions)))
         if sessions and key not in self._built:
             self._built[key] = self._build(tasks, sessions, f"{tasks.name}-{name}-{len(self._built)}")
         return self._built.get(key)

@@ -10,8 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from cortex.flows.context import Context
 from cortex.scores.benefit_agents import Agent, changes, files_in_answer, graded_by_tests, run_limited
+from cortex.scores.benefit_runs import ProjectMemory, Stores
 from cortex.scores.benefit_tasks import PastSession, holds, load_tasks
+from cortex.storage.settings.settings import Settings
 from cortex.transforms.errors import UsageError
 from tests.scripted_agent import solutions
 
@@ -74,6 +77,19 @@ def test_the_form_of_the_coding_bench_is_read_with_its_history(tmp_path):
     assert (task.facts, task.allowed, task.is_tested) == (("365 days",), ("demo",), True)
 
 
+def test_two_tasks_with_histories_of_their_own_have_stores_of_their_own(tmp_path):
+    class Counting(Stores):
+        def _build(self, tasks, sessions, name):
+            return ProjectMemory(self.scratch / name, tmp_path, "demo")
+
+    episode = {"raw_events": [{"role": "user", "sanitized_content": "Audit logs stay 30 days."}]}
+    other = {**BENCH["tasks"][0], "id": "other", "history_episodes": [episode]}
+    [tasks] = load_tasks([written(tmp_path, {**BENCH, "tasks": [*BENCH["tasks"], other]})])
+    stores = Counting(Context(Settings(tmp_path)), tmp_path)
+    first, second, again = (stores.plain(tasks, task).home for task in (*tasks.tasks, tasks.tasks[0]))
+    assert first == again != second
+
+
 def test_memories_without_events_were_said_once(tmp_path):
     episodes = [{"memories": [{"text": "Audit logs stay 365 days."}]}]
     [tasks] = load_tasks([written(tmp_path, changed(history_episodes=episodes))])
@@ -132,7 +148,7 @@ def test_our_own_tasks_need_what_only_their_history_says():
 def test_a_session_is_written_as_the_client_writes_it():
     turns = (("user", "Go."), ("tool", "Bash", {"command": "ls"}, "a"), ("assistant", "Done."))
     session = PastSession("s", 2, turns)
-    name, content = session.transcript("x", Path("/work/kelp"), datetime(2026, 11, 3, tzinfo=UTC))
+    name, content = session.transcript("x", Path("/home/dev/kelp"), datetime(2026, 11, 3, tzinfo=UTC))
     records = [json.loads(line) for line in content.splitlines()]
     assert [record["type"] for record in records] == ["user", "assistant", "user", "assistant"]
     assert records[0]["timestamp"] == "2026-11-01T00:00:00.000Z" and records[0]["sessionId"] == name
