@@ -236,6 +236,8 @@ class TaskList:
 
     def leave_out(self, results: Results) -> None:
         """Leave out the steps that a stranger wrote; a file of the project may say what there is to do."""
+        for step in [step for step in self.steps if plain.is_against_person(step)]:
+            del self.steps[step]
         steps = list(self.steps)
         for at in results.repeated([(step, self.end) for step in steps], ("external",)) if steps else ():
             del self.steps[steps[at]]
@@ -285,7 +287,7 @@ def reports_in(
 def shown_tags(text: str) -> Iterator[tuple[str, str]]:
     """Yield (type, text) of each tag in the assistant's own prose, without a brief's lines."""
     for kind, words in self_report.tags_in(plain.without_private(text)):
-        if not _PROVENANCE.search(words):
+        if not _PROVENANCE.search(words) and not plain.is_against_person(words):
             yield kind, words
 
 

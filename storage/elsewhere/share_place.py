@@ -119,6 +119,11 @@ def _damaged(name: str) -> FileDamaged:
 _ROOT = "share"
 _MARK = f"{_ROOT}/place.json"
 _MEMBERS = f"{_ROOT}/members.json"
+# Who may write it cannot be read from it any more.
+_MEMBERS_AGAIN = (
+    f"Whoever looks after the place removes {_MEMBERS} there; an admin then grants the roles again: "
+    "cortex team grant MEMBER ROLE"
+)
 _MEMBER_DIGITS = 16
 
 
@@ -210,12 +215,15 @@ class SharePlace:
 
     def members(self) -> Members | None:
         """Return who may do what; None if nobody ever said. Raises KeyUnavailable and FileDamaged."""
-        content = self._opened(_MEMBERS, self._bucket.read(_MEMBERS))
+        try:
+            content = self._opened(_MEMBERS, self._bucket.read(_MEMBERS))
+        except FileDamaged as error:
+            raise FileDamaged(error.problem, _MEMBERS_AGAIN) from error
         try:
             return None if content is None else read_members(content)
         except Unusable as error:
             raise FileDamaged(
-                f"the members' file at {self.uri} cannot be read: {error}.", "An admin writes it again."
+                f"the members' file at {self.uri} cannot be read: {error}.", _MEMBERS_AGAIN
             ) from error
 
     def put_members(self, members: Members) -> None:

@@ -281,10 +281,7 @@ class Lake:
         elif without and "session_id" in table.arrow.names:
             condition = ~_is_of(without)
         try:
-            # A sealed file is checked when it is opened.
-            is_checked = file.digest and not file.path.endswith(ENCRYPTED)
-            if is_checked and lake_digest(self.root / file.path, reads_again=False) != file.digest:
-                raise damaged(file, CHANGED)
+            self.check_content(file)
             source = readable(self.root, file.path, table.name, self.vault)
             rows = pq.read_table(source, columns=columns, filters=condition, partitioning=None)
         except FileNotFoundError as error:
@@ -295,6 +292,16 @@ class Lake:
         if rows.schema.names != schema.names:
             raise mismatch(table, rows.schema)
         return rows.cast(schema)
+
+    def check_content(self, file: LakeFile) -> None:
+        """
+        Raise FileDamaged for a file with another content than was written, FileNotFoundError without one.
+
+        A process reads a file for this once, until it changes. A sealed one is checked when it is opened.
+        """
+        is_checked = file.digest and not file.path.endswith(ENCRYPTED)
+        if is_checked and lake_digest(self.root / file.path, reads_again=False) != file.digest:
+            raise damaged(file, CHANGED)
 
     def fingerprint(self, table: Table, partition: str | None = None) -> str:
         """Return a value that changes whenever the live files of `table` (of the partition) do."""

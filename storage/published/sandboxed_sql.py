@@ -98,9 +98,13 @@ def database_of_store(
         for table in FROM_THE_LAKE:
             if table.name in hidden:
                 database.register(table.name, table.empty())
-            elif not lake.key_id:
-                _create_view(database, table, lake, merged, scopes)
-            elif _names(query, table.name) or (table is TURNS and any(_names(query, v) for v in LAKE_VIEWS)):
+                continue
+            is_read = _names(query, table.name) or (
+                table is TURNS and any(_names(query, v) for v in LAKE_VIEWS)
+            )
+            if not lake.key_id:
+                _create_view(database, table, lake, merged, scopes, is_read=is_read)
+            elif is_read:
                 opened = _decrypted(table, lake, merged)
                 database.register(table.name, opened if scopes is None else opened.filter(_is_of(scopes)))
         for name, select in LAKE_VIEWS.items():
@@ -137,13 +141,21 @@ def _create_view(
     lake: Lake,
     merged: Mapping[str, str],
     scopes: frozenset[str] | None,
+    *,
+    is_read: bool,
 ) -> None:
-    """Create the view of a lake table over its live files: one dataset that knows them by number."""
+    """
+    Create the view of a lake table over its live files: one dataset that knows them by number.
+
+    Of a table that a query reads, each file has to be as it was written: raises FileDamaged.
+    """
     live = [
         file
         for file in lake.manifest.live(table.name)
         if scopes is None or merged.get(file.partition, file.partition) in scopes
     ]
+    for file in live if is_read else ():
+        lake.check_content(file)
     files = {file: number for number, file in enumerate(live)}
     if files:
         rows = ds.FileSystemDataset.from_paths(

@@ -7,6 +7,7 @@ from collections.abc import (
     Mapping,
     Sequence,
 )
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
@@ -400,8 +401,9 @@ def use_key(context: Context, file: Path) -> tuple[str, int, list[str]]:
     Encrypt the place with the key in `file`, which is made if there is none; return id, count and names.
 
     The count is of objects that were encrypted or wrapped again, the names are of those that were not: in
-    clear under a key, damaged, or under another key. Raises RoleMissing for who is no admin and
-    would wrap others' objects, UsageError for a file in the place or the store, KeyUnavailable.
+    clear under a key, damaged, or under another key. Raises RoleMissing for who is no admin and would wrap
+    others' objects (a damaged list names no admin), UsageError for a file in the place or the store,
+    KeyUnavailable.
     """
     place, file = open_place(context), file.expanduser().absolute()
     folder = place.uri.removeprefix("file://")
@@ -416,9 +418,11 @@ def use_key(context: Context, file: Path) -> tuple[str, int, list[str]]:
     if is_joining:
         SharePlace(place.uri, place.member, key).check_key()
     else:
-        members = place.members()
-        if members is not None:
-            _check_admin(place, members, EVERYWHERE)
+        # A damaged list of members says who is an admin of nobody; it stays as it is, and `rewrap` names it.
+        with suppress(FileDamaged):
+            members = place.members()
+            if members is not None:
+                _check_admin(place, members, EVERYWHERE)
         count, skipped = place.rewrap(key)
     ConfigFile(context.home).set(key_of("share.key_file"), str(file))
     return key.id, count, skipped

@@ -351,6 +351,27 @@ def test_a_flipped_bit_is_found_by_run_nightly_rebuild_and_doctor(cortex, sound)
         assert path.is_file() and home.is_dir()
 
 
+@pytest.mark.parametrize("query", ["select count(*) from turns", "select * from tool_calls"])
+def test_a_query_uses_no_row_of_a_lake_file_with_a_flipped_bit(cortex, sound, query):
+    [path] = sound().glob("lake/turns/project=kelp*/*.parquet")
+    flip(path)
+    answer = cortex("sql", query)
+    assert answer.code == 17 and answer.out == ""
+    assert "is not as it was written" in answer.err and path.name in answer.err
+    assert cortex("sql", "select count(*) from memories").code == 0
+
+
+@pytest.mark.parametrize("table", ["turns", "events", "journal"])
+def test_recall_answers_the_same_or_names_the_lake_file_with_a_flipped_bit(cortex, sound, table):
+    home = sound()
+    words = ["recall", "--all-projects", "harvest records"]
+    before = cortex(*words)
+    path, *_ = home.glob(f"lake/{table}/*/*.parquet")
+    flip(path)
+    answer = cortex(*words)
+    assert answer.out == before.out or (answer.code == 17 and path.name in answer.err)
+
+
 @pytest.mark.parametrize("words", [["run"], ["rebuild"], ["rebuild", "--set-aside"]])
 def test_a_flipped_bit_is_mended_from_a_backup_that_the_store_knows_of(cortex, sound, tmp_path, words):
     home = sound()

@@ -17,7 +17,7 @@ from cortex.flows.operations.share.share import (
 )
 from cortex.storage.settings.settings import Settings, ShareSettings, load_settings
 from cortex.storage.store import Store
-from cortex.transforms.errors import KeyUnavailable, RoleMissing, UsageError
+from cortex.transforms.errors import FileDamaged, KeyUnavailable, RoleMissing, UsageError
 from tests.bench import NOW, words_for_a_model
 from tests.whole.flows.test_team import PNPM, UTC_RULE, git
 
@@ -99,6 +99,23 @@ def test_a_reader_pulls_a_writer_pushes_and_an_admin_removes(ana, bo):
     assert UTC_RULE not in ana.texts(), "what lies there of one who may not write is not read"
     with pytest.raises(RoleMissing, match="no role"):
         pull(bo.context())
+
+
+def test_a_damaged_list_of_members_keeps_nobody_from_a_new_key_and_is_named(ana, tmp_path):
+    ana.remember(PNPM)
+    ana.push()
+    grant(ana.context(), ana.id, "admin", name="Ana")
+    use_key(ana.context(), tmp_path / "first.key")
+    [members] = (tmp_path / "place").rglob("members.json")
+    for content in (b'{"format": "cortex-members"', b"\0" * 50):
+        members.write_bytes(content)
+        assert use_key(ana.context(), tmp_path / f"{len(content)}.key")[1:] == (1, ["share/members.json"])
+        assert members.read_bytes() == content
+        with pytest.raises(FileDamaged, match="an admin then grants the roles again"):
+            ana.push()
+    members.unlink()
+    grant(ana.context(), ana.id, "admin", name="Ana")
+    ana.push()
 
 
 def test_a_team_s_key_is_needed_rotates_and_leaves_nothing_readable_behind(ana, bo, tmp_path):

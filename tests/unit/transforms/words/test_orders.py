@@ -4,6 +4,7 @@ import time
 
 import pytest
 
+from cortex.hooks.prose.plain import is_against_person
 from cortex.storage.settings.reference import read_policy
 from cortex.transforms.words.orders import (
     FROM_FILES,
@@ -104,6 +105,16 @@ def test_that_the_person_need_not_be_asked_only_they_say(text):
 @pytest.mark.parametrize("text", RULES_OF_WORK)
 def test_rules_of_work_are_not_meant(text):
     assert objection_to(text, POLICY, FROM_FILES) == ""
+
+
+def test_a_basic_brief_leaves_out_the_plainest_of_them_and_no_rule_of_work():
+    hostile = [*AGAINST_THE_PERSON, *FOR_THE_PERSON_ALONE_TO_SAY]
+    assert [
+        text
+        for text in [*RULES_OF_WORK, "Always tell the person about failing checks."]
+        if is_against_person(text)
+    ] == []
+    assert sum(map(is_against_person, hostile)) == 24
 
 
 def test_a_long_text_of_the_lists_own_words_is_read_in_time():
