@@ -172,6 +172,8 @@ _FEWEST_TOPICS = 3
 _SHORTEST_OUTCOME_CHARS, _FEWEST_TOPICS_OF_REPLY = 60, 2
 _FACT_CHARS = 300
 _WHY_CHARS = 160
+# What a person says in so many characters is quoted whole.
+_REPLY_CHARS = 200
 # Below this share of the best result's score nothing is told: it held no fact, and took 20 tokens.
 _LEAST_SCORE = 0.2
 # Digits of an id that name it in `cortex show`, and of a session that tell it from others.
@@ -300,10 +302,11 @@ class _Choice:
         queue = [(-self._gain(item), number) for number, item in enumerate(self._items)]
         heapify(queue)
         while queue:
-            item = self._items[heappop(queue)[1]]
+            _, number = heappop(queue)
+            item = self._items[number]
             gain = self._gain(item)
             if queue and gain < -queue[0][0]:
-                heappush(queue, (-gain, self._items.index(item)))
+                heappush(queue, (-gain, number))
             elif self._notes.take_item(item):
                 self._is_read.update(dict.fromkeys(item.names, True))
                 self._words |= item.words
@@ -477,6 +480,9 @@ def _sentences_of(
         by = f"{by}, a proposal"
     quotation = _Quotation(item.id, by, row["said_at"], places[0])
     parts = [shortened(part, _PART_CHARS) for part in _parts(without_emphasis(prose))]
+    if is_persons and sum(map(len, parts)) <= _REPLY_CHARS:
+        # "No. Too slow." is one statement.
+        parts = [" ".join(parts)]
     shares = [0.0, *map(asked.share_in, parts), 0.0]
     return [
         _Item(
@@ -486,8 +492,8 @@ def _sentences_of(
             at=(row["seq"], at),
         )
         for at, part in enumerate(parts, start=1)
-        # What the assistant asked then is no answer now.
-        if is_persons or not part.rstrip(_AFTER_QUESTION).endswith(("?", "？"))
+        # What the assistant asked then is no answer now, and what leads to a list says nothing without it.
+        if is_persons or not part.rstrip(_AFTER_QUESTION).endswith(("?", "？", ":", "："))
     ]
 
 
