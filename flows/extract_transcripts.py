@@ -4,10 +4,12 @@ from collections.abc import (
     Callable,
     Iterable,
     Iterator,
+    Mapping,
     Sequence,
 )
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -108,6 +110,8 @@ def _take_in(run: Run, batch: Batch, row: StageReport, extractor: ShardAnswers |
         run.report.transcripts += batch.transcripts
         run.report.transcript_bytes += batch.size
         run.store.staging.release(batch.done)
+    elif batch.partial is not None:
+        quarantine(run, batch.partial, faults[0])
     elif len(batch.done) == 1:
         quarantine(run, batch.done[0], faults[0])
     else:
@@ -118,15 +122,23 @@ def _take_in(run: Run, batch: Batch, row: StageReport, extractor: ShardAnswers |
 
 
 def _commit(run: Run, batch: Batch, row: StageReport, extractor: ShardAnswers | None) -> None:
-    """Commit a batch: its new turns, the events of every session they touch, the cursors."""
-    if not batch.cursors:
+    """
+    Commit a batch: its new turns, the events of every session they touch, the cursors.
+
+    Of a piece that more follows the turns and the cursor alone: events are made once, of a whole session.
+    """
+    pending = run.store.lake.notes.unextracted
+    if not batch.cursors and not pending:
         return
     read = pa.concat_tables([TURNS.empty(), *batch.turns])
     turns = each_key_once(TURNS, run.readings.tombstones(run.retention).admitted(read))
     row.rows_in += turns.num_rows
     # A language model's replies are read where they are put in the place of what the rules say.
     extractor = None if run.settings.models.uses_replies else extractor
-    additions = list(_additions(run, turns, is_by_session=extractor is not None))
+    if batch.partial is not None:
+        _commit_piece(run, batch, turns, row)
+        return
+    additions = list(_additions(run, turns, pending, is_by_session=extractor is not None))
     with run.store.lake.change() as change:
         extractions = _events_from(run, additions, extractor) if extractor else {}
         for addition in additions:
@@ -134,6 +146,25 @@ def _commit(run: Run, batch: Batch, row: StageReport, extractor: ShardAnswers | 
             with run.outcome.without_damage(project_id):
                 events = extractions[project_id] if extractor else events_of(run, project_id, addition.whole)
                 row.rows_out += _add(run, change, addition, events)
+        batch.keep_back(run.outcome.failed)
+        for name, cursor in batch.cursors.items():
+            change.move_cursor(name, cursor)
+
+
+def _commit_piece(run: Run, batch: Batch, turns: pa.Table, row: StageReport) -> None:
+    """Commit the turns of a piece and how far it was read, and note whose events are still to be made."""
+    with run.store.lake.change() as change:
+        for project_id in sorted(set(values(turns, "project_id")) - run.outcome.failed):
+            with run.outcome.without_damage(project_id):
+                known = run.store.lake.read(TURNS, project_id, columns=["turn_id", "session_id", *PLACE])
+                fresh = _fresh_of(turns, project_id, known)
+                if not run.outcome.passes(project_id, fresh.num_rows, partial(turns_violations, fresh)):
+                    continue
+                _add_turns(run, change, project_id, fresh, is_first=not known.num_rows)
+                row.rows_out += fresh.num_rows
+                held = {*touched_sessions(fresh, known), *change.notes.unextracted.get(project_id, ())}
+                sessions = {**change.notes.unextracted, project_id: tuple(sorted(held))}
+                change.notes = replace(change.notes, unextracted=sessions)
         batch.keep_back(run.outcome.failed)
         for name, cursor in batch.cursors.items():
             change.move_cursor(name, cursor)
@@ -151,18 +182,25 @@ class _Addition:
     extractions: tuple[Extraction, ...]  # session by session, where they are extracted in several processes
 
 
-def _additions(run: Run, turns: pa.Table, *, is_by_session: bool) -> Iterator[_Addition]:
-    """Yield what new TURNS add to each project, nothing if all of them are known."""
+def _fresh_of(turns: pa.Table, project_id: str, known: pa.Table) -> pa.Table:
+    """Return those of TURNS that a project does not know yet."""
+    mine = turns.filter(pc.equal(turns["project_id"], pa.scalar(project_id)))
+    # Cut after redaction, a turn may hold what looks like a secret: one row must not stop a project.
+    return masked(unknown_turns(mine, known), TURNS)
+
+
+def _additions(
+    run: Run, turns: pa.Table, pending: Mapping[str, Sequence[str]], *, is_by_session: bool
+) -> Iterator[_Addition]:
+    """Yield what new TURNS add to each project with the sessions `pending`, nothing if all are known."""
     lake = run.store.lake
-    for project_id in sorted(set(values(turns, "project_id")) - run.outcome.failed):
+    for project_id in sorted({*values(turns, "project_id"), *pending} - run.outcome.failed):
         with run.outcome.without_damage(project_id):
             known = lake.read(TURNS, project_id, columns=["turn_id", "session_id", *PLACE])
-            # Cut after redaction, a turn may hold what looks like a secret: one row must not stop a project.
-            mine = turns.filter(pc.equal(turns["project_id"], project_id))
-            fresh = masked(unknown_turns(mine, known), TURNS)
-            if not fresh.num_rows:
+            fresh = _fresh_of(turns, project_id, known)
+            sessions = touched_sessions(fresh, known) | {*pending.get(project_id, ())}
+            if not sessions:
                 continue
-            sessions = touched_sessions(fresh, known)
             earlier = lake.read(TURNS, project_id, sessions=sessions)
             whole = in_first_place(pa.concat_tables([earlier, fresh]), known)
             extractions = by_session(extraction_of(run, project_id, whole)) if is_by_session else ()
@@ -178,17 +216,22 @@ def _add(run: Run, change: Change, addition: _Addition, events: pa.Table) -> int
         project_id, rows, lambda: turns_violations(fresh) + events_violations(events, addition.whole)
     ):
         return 0
-    if (
-        not addition.known_sessions
-    ):  # sessions of before stay as an older extractor made them, and so does the note
+    note_grown(change, project_id, sessions & addition.known_sessions)
+    _add_turns(run, change, project_id, fresh, is_first=not addition.known_sessions)
+    change.append(EVENTS, project_id, events, tuple(sorted(sessions)))
+    left = {name: held for name, held in change.notes.unextracted.items() if name != project_id}
+    change.notes = replace(change.notes, unextracted=left)
+    run.report.new_rows["events"] = run.report.new_rows.get("events", 0) + events.num_rows
+    return int(rows)
+
+
+def _add_turns(run: Run, change: Change, project_id: str, fresh: pa.Table, *, is_first: bool) -> None:
+    """Add a project's new turns to the change; the first ones note which extractor reads it."""
+    if is_first:  # sessions of before stay as an older extractor made them, and so does the note
         made_by = {**change.notes.extractors, project_id: extractor_fingerprint(run.policy)}
         change.notes = replace(change.notes, extractors=made_by)
-    note_grown(change, project_id, sessions & addition.known_sessions)
     change.append(TURNS, project_id, fresh)
-    change.append(EVENTS, project_id, events, tuple(sorted(sessions)))
-    for name, count in (("turns", fresh.num_rows), ("events", events.num_rows)):
-        run.report.new_rows[name] = run.report.new_rows.get(name, 0) + count
-    return int(rows)
+    run.report.new_rows["turns"] = run.report.new_rows.get("turns", 0) + fresh.num_rows
 
 
 def note_grown(change: Change, project_id: str, sessions: Iterable[str]) -> None:

@@ -32,6 +32,7 @@ from cortex.storage.lake.manifest import Cursor
 from cortex.storage.staging.staging import Claim
 from cortex.storage.staging.transcripts import (
     FINGERPRINT_BYTES,
+    PIECE_BYTES,
     START,
     Transcript,
     open_transcript,
@@ -80,9 +81,12 @@ class BytesShown:
         self._total, self._read, self._taken_in = sum(self._sizes.values()), 0, 0
         self._advance()
 
-    def read(self, claim: Claim) -> None:
-        """Count a transcript as read."""
-        self._read += self._sizes[claim.transcript]
+    def read(self, claim: Claim, most_bytes: int | None = None) -> None:
+        """Count what is left of a transcript as read, or so many bytes of it."""
+        left = self._sizes[claim.transcript]
+        part = left if most_bytes is None else min(most_bytes, left)
+        self._sizes[claim.transcript] = left - part
+        self._read += part
         self._advance()
 
     def take_in(self) -> None:
@@ -125,7 +129,11 @@ PATH_BYTES_MAX = 4_095
 
 @dataclass
 class Batch:
-    """What one batch of transcripts gave, not yet committed."""
+    """
+    What one batch of transcripts gave, not yet committed.
+
+    Of a long transcript that is read in pieces, `partial`, it holds one that more follows.
+    """
 
     turns: list[pa.Table] = field(default_factory=list)
     cursors: dict[str, Cursor] = field(default_factory=dict)
@@ -133,6 +141,7 @@ class Batch:
     quarantined: list[QuarantinedLine] = field(default_factory=list)
     transcripts: int = 0
     size: int = 0
+    partial: Claim | None = None
 
     def keep_back(self, failed: set[str]) -> None:
         """Leave out the transcripts of projects whose audit failed: they wait for the next run."""
@@ -142,15 +151,38 @@ class Batch:
 
 
 def batches_of(run: Run, claims: list[Claim], shown: BytesShown) -> Iterator[Batch]:
-    """Yield what waits, read, in batches of BATCH_BYTES; the last one may be empty."""
+    """Yield what waits, read, in batches of BATCH_BYTES or a piece; the last one may be empty."""
     batch = Batch()
     for claim in claims:
+        if is_long(run, claim):
+            yield batch
+            yield from pieces_of(run, claim, shown)
+            batch = Batch()
+            continue
         read_or_quarantine(run, claim, batch)
         shown.read(claim)
         if batch.size >= BATCH_BYTES:
             yield batch
             batch = Batch()
     yield batch
+
+
+def is_long(run: Run, claim: Claim) -> bool:
+    """Return whether more of a transcript waits than one piece, so that it is committed piece by piece."""
+    cursor = run.store.lake.manifest.cursors.get(stored_name(claim.transcript))
+    return claim.unread_bytes(cursor) > PIECE_BYTES
+
+
+def pieces_of(run: Run, claim: Claim, shown: BytesShown) -> Iterator[Batch]:
+    """Yield a long transcript in pieces, each once the one before it is committed; a kill keeps these."""
+    name, is_left = stored_name(claim.transcript), True
+    while is_left:
+        batch = Batch()
+        read_or_quarantine(run, claim, batch)
+        shown.read(claim, batch.size if batch.partial else None)
+        yield batch
+        committed = run.store.lake.manifest.cursors.get(name)
+        is_left = batch.partial is not None and committed == batch.cursors.get(name, ())
 
 
 def read_or_quarantine(run: Run, claim: Claim, batch: Batch, answers: ShardAnswers | None = None) -> None:
@@ -179,16 +211,27 @@ def _read(run: Run, claim: Claim, batch: Batch, answers: ShardAnswers | None) ->
         unread = _unread_of(run, claim, path, transcript)
         if unread is not None:
             result = answers.reading(unread, transcript) if answers else None
-            result = result or read_turns(transcript, unread.source, unread.begin, unread.limits)
+            result = result or _read_piece(run, transcript, unread)
             return _take_turns(run, claim, transcript, unread, result, batch)
     batch.done.append(claim)
     return None
 
 
+def _read_piece(run: Run, transcript: Transcript, unread: Unread) -> TurnsRead:
+    """Read the next piece of a transcript; from its start so much that it shows whether it is taken in."""
+    where = transcript, unread.source, unread.begin, unread.limits
+    result = read_turns(*where, is_piece=True)
+    has_prompt = any("prompt" in values(turns, "kind") for turns in result.turns)
+    is_begun = unread.begin.byte > 0 or (
+        has_prompt and not is_trivial(result.turns, run.settings.min_chars) and result.is_transcript
+    )
+    return result if is_begun or not result.is_partial else read_turns(*where)
+
+
 def planned(run: Run, claim: Claim) -> Unread | None:
     """Return what is to be read of a transcript that waits, as far as can be seen now; None for nothing."""
     path, faults = claim.readable(), list[str]()
-    if path is None or run.store.staging.is_private(claim.transcript):
+    if path is None or run.store.staging.is_private(claim.transcript) or is_long(run, claim):
         return None
     with (
         suppress(OSError),  # whoever reads it for good says why it cannot be
@@ -231,15 +274,19 @@ def _take_turns(
     source, begin = unread.source, unread.begin
     if begin.byte == 0 and not result.is_transcript:
         return f"{NO_TRANSCRIPT}: {_main_reason(result.quarantined)}"
-    batch.done.append(claim)
+    if result.is_partial:
+        batch.partial = claim
+    else:
+        batch.done.append(claim)
     is_new = begin.byte == 0 and source.file not in run.store.lake.manifest.cursors
     if is_new and is_trivial(result.turns, run.settings.min_chars):
         return None  # when it grows, its next ticket brings the whole of it
     if is_new and asks_for_privacy(result.turns):
         run.store.staging.make_private(claim.transcript)
+        batch.partial = None
         return None
     batch.quarantined += result.quarantined
-    batch.transcripts += 1
+    batch.transcripts += begin.byte == 0 or not result.is_partial
     batch.turns.extend(result.turns)
     batch.size += result.read_to - begin.byte
     if result.read_to > begin.byte:
@@ -283,7 +330,7 @@ def _main_reason(lines: list[QuarantinedLine]) -> str:
 
 def _says_nothing_yet(claim: Claim, transcript: Transcript) -> bool:
     """Return whether a transcript holds no turn yet: what follows will name its project."""
-    result = read_turns(transcript, _source_of(claim, transcript, ""), START)
+    result = read_turns(transcript, _source_of(claim, transcript, ""), START, is_piece=True)
     # A rollout's first line is long, and written in parts.
     is_begun = transcript.head is not None and transcript.format != "document"
     return (is_begun or result.is_transcript) and not any(turns.num_rows for turns in result.turns)
@@ -319,7 +366,7 @@ Sessions = list[list[Claim]]
 
 def sharded_batches(
     run: Run, carrier: Carrier, claims: Sequence[Claim], shown: BytesShown, shard_bytes: float
-) -> Iterator[tuple[Batch, ShardAnswers]]:
+) -> Iterator[tuple[Batch, ShardAnswers | None]]:
     """
     Yield what waits in batches of about BATCH_BYTES, read by workers, with what they extracted.
 
@@ -342,6 +389,11 @@ def sharded_batches(
         answers.add(shard, answer)
         for session in bundle:
             for claim in session:
+                if is_long(run, claim):
+                    yield batch, answers
+                    yield from ((piece, None) for piece in pieces_of(run, claim, shown))
+                    batch, answers = Batch(), ShardAnswers((shard, answer))
+                    continue
                 read_or_quarantine(run, claim, batch, answers)
                 shown.read(claim)
             if batch.size >= BATCH_BYTES:

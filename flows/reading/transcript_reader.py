@@ -30,13 +30,18 @@ UNFINISHED = "last line is not finished yet"
 
 @dataclass
 class TurnsRead:
-    """What one transcript gave from a position on; `read_to` is the byte behind the last line read."""
+    """
+    What one transcript gave from a position on; `read_to` is the byte behind the last line read.
+
+    `is_partial` says that there is more to read behind it.
+    """
 
     read_to: int
     turns: list[pa.Table] = field(default_factory=list)
     quarantined: list[QuarantinedLine] = field(default_factory=list)
     lines: int = 0
     is_transcript: bool = False  # some line was an object of JSON
+    is_partial: bool = False
 
     def add(self, piece: Piece, source: Source, limits: Limits | None) -> None:
         """Read one piece."""
@@ -58,14 +63,26 @@ class TurnsRead:
 
 
 def read_turns(
-    transcript: Transcript, source: Source, position: Position, limits: Limits | None = None
+    transcript: Transcript,
+    source: Source,
+    position: Position,
+    limits: Limits | None = None,
+    *,
+    is_piece: bool = False,
 ) -> TurnsRead:
-    """Read a transcript piece by piece, so that memory stays bounded."""
+    """
+    Read a transcript piece by piece, so that memory stays bounded.
+
+    With `is_piece` the first piece alone, of one whose lines are appended.
+    """
     if transcript.format == "document":
         return _read_document(transcript, source, limits)
     result = TurnsRead(position.byte)
     for piece in transcript.pieces(position):
         result.add(piece, source, limits)
+        if is_piece and transcript.format == "lines" and not piece.is_last:
+            result.is_partial = result.read_to < transcript.size
+            break
     if transcript.format == "packed":  # a cursor counts the bytes of the file, and this one will not grow
         result.read_to = transcript.size
     return result

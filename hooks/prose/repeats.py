@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from array import array
 from bisect import bisect_left
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
 # Fewer words are shared by chance: on real sessions three of four in "field GitHub action workflow" were.
 FEWEST_WORDS = 4
@@ -31,6 +32,10 @@ FEWEST_WORDS_OF_PIECE = 5
 
 # Anything longer is not a word; a pattern below takes time by the square of a token's length.
 LONGEST_TOKEN = 200
+
+# Below the mark of a text lies the place in it; between two texts of one mark no window reaches.
+PLACE_BITS = 32
+GAP_PLACES = 10_000
 
 # A tag that somebody else wrote, wherever it stands; no chance, so fewer words tell that it is repeated.
 _FOREIGN_TAG = re.compile(r"\[memory:[^\]\n]{0,40}\]\W*(.{1,400})", re.IGNORECASE)
@@ -181,20 +186,22 @@ class EarlierText:
     """
 
     def __init__(self, statements: Iterable[Sequence[str]]) -> None:
-        # Places of each word by the mark of the text that holds it.
-        self._places: dict[str, dict[int, list[int]]] = {word: {} for words in statements for word in words}
+        # Places of each word in order, the mark of the text above the place in it.
+        self._places: dict[str, array[int]] = {word: array("Q") for words in statements for word in words}
         self._tags: list[tuple[int, frozenset[str]]] = []
+        self._next = 0
 
     def add(self, text: str, mark: int) -> None:
-        """Take in one text; `mark`, another one for each, is what `marks_of` returns for it."""
+        """Take in one text; `mark`, no smaller than those before, is what `marks_of` returns for it."""
         places = self._places
-        at = 0
+        at = max(mark << PLACE_BITS, self._next)
         for token in _tokens(text):
             for word in _STEMS[token]:
                 held = places.get(word)
                 if held is not None:
-                    held.setdefault(mark, []).append(at)
+                    held.append(at)
                 at += 1
+        self._next = at + GAP_PLACES
         if "[" in text:
             self._tags += [(mark, frozenset(content_words(tag))) for tag in _FOREIGN_TAG.findall(text)]
 
@@ -208,11 +215,11 @@ class EarlierText:
 
     def _marks_near(self, wanted: Sequence[str]) -> set[int]:
         least = least_words(len(wanted))
-        by_mark = [self._places.get(word, {}) for word in wanted]
+        held = [self._places.get(word, array("Q")) for word in wanted]
         # So many words are wanted that not all of the rarest can be missing.
-        rarest = sorted(by_mark, key=len)[: len(wanted) - least + 1]
-        marks = {mark for places in rarest for mark in places}
-        return {mark for mark in marks if _has_window(by_mark, mark, least)}
+        rarest = sorted(held, key=len)[: len(wanted) - least + 1]
+        marks = {at >> PLACE_BITS for places in rarest for at in places}
+        return {mark for mark in marks if _has_window(held, mark, least)}
 
 
 def _is_tag(wanted: Sequence[str], tag: frozenset[str]) -> bool:
@@ -220,16 +227,19 @@ def _is_tag(wanted: Sequence[str], tag: frozenset[str]) -> bool:
     return sum(word in tag for word in wanted) >= least
 
 
-def _has_window(by_mark: Sequence[Mapping[int, list[int]]], mark: int, least: int) -> bool:
+def _has_window(held: Sequence[Sequence[int]], mark: int, least: int) -> bool:
     """Return whether some window of the text `mark` holds at least `least` of the words."""
-    wanted = len(by_mark)
-    if sum(mark in places for places in by_mark) < least:
+    wanted, begin, end = len(held), mark << PLACE_BITS, (mark + 1) << PLACE_BITS
+    starts = [bisect_left(places, begin) for places in held]
+    is_there = [start < len(places) and places[start] < end for places, start in zip(held, starts)]
+    if sum(is_there) < least:
         return False
     window = wanted + int(SLACK_SHARE * wanted) + SLACK_WORDS
-    near = sorted((at, number) for number, places in enumerate(by_mark) for at in places.get(mark, ()))
+    in_text = (places[start : bisect_left(places, end, start)] for places, start in zip(held, starts))
+    near = sorted((at, number) for number, places in enumerate(in_text) for at in places)
     counts = [0] * wanted
     held_count = start = 0
-    for end, (at, number) in enumerate(near):
+    for last, (at, number) in enumerate(near):
         held_count += not counts[number]
         counts[number] += 1
         while near[start][0] <= at - window:
@@ -240,7 +250,7 @@ def _has_window(by_mark: Sequence[Mapping[int, list[int]]], mark: int, least: in
         if held_count >= least and (
             held_count == wanted
             or wanted >= ANY_ORDER_FROM_WORDS
-            or _in_order([number for _, number in near[start : end + 1]]) >= least
+            or _in_order([number for _, number in near[start : last + 1]]) >= least
         ):
             return True
     return False

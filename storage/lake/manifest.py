@@ -101,8 +101,8 @@ class ManifestNotes:
     What earlier runs noted with the lake's files. Fingerprints are of inputs, as hex text.
 
     `outputs` and `empty` are by output (`empty`: of these inputs nothing came, so no file is to be expected),
-    `briefs`, `extractors`, `declined`, `grown` and `prompts` by project ("all": every project without its
-    own), `makers`, `cuts`, `consolidated_sessions`, `replaced_by_model` and `untold` by scope.
+    `briefs`, `extractors`, `declined`, `grown`, `unextracted` and `prompts` by project ("all": every project
+    without its own), `makers`, `cuts`, `consolidated_sessions`, `replaced_by_model` and `untold` by scope.
     """
 
     outputs: Mapping[Output, str] = field(default_factory=dict)
@@ -113,6 +113,7 @@ class ManifestNotes:
     extractors: Mapping[str, str] = field(default_factory=dict)  # that made the project's events
     declined: Mapping[str, str] = field(default_factory=dict)  # extractors that a person does not want yet
     grown: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # sessions that may take back words
+    unextracted: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # sessions read in part
     replaced_by_model: Mapping[str, int] = field(
         default_factory=dict
     )  # facts, to a model's, since the last brief
@@ -184,6 +185,7 @@ class ManifestNotes:
         texts |= {f"extract:{name}": text for name, text in self.extractors.items()}
         texts |= {f"declined:{name}": text for name, text in self.declined.items()}
         texts |= {f"grown:{name}": json.dumps(sessions) for name, sessions in self.grown.items()}
+        texts |= {f"unextracted:{name}": json.dumps(sessions) for name, sessions in self.unextracted.items()}
         texts |= {
             f"consolidated_sessions:{name}": str(count) for name, count in self.consolidated_sessions.items()
         }
@@ -225,6 +227,7 @@ class ManifestNotes:
             extractors=by_name.get("extract", {}),
             declined=by_name.get("declined", {}),
             grown=_each(by_name, "grown", _names),
+            unextracted=_each(by_name, "unextracted", _names),
             consolidated_sessions=_each(by_name, "consolidated_sessions", int),
             replaced_by_model=_each(by_name, "given_way", int),
             untold=_each(by_name, "untold", int),

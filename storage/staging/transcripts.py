@@ -139,8 +139,9 @@ class Transcript:
             return START
         return Position(cursor.read_bytes, cursor.read_lines + 1)
 
-    def pieces(self, position: Position = START, piece_bytes: int = PIECE_BYTES) -> Iterator[Piece]:
+    def pieces(self, position: Position = START, piece_bytes: int | None = None) -> Iterator[Piece]:
         """Yield the lines from `position` on; a compressed file is read from its start."""
+        piece_bytes = piece_bytes or PIECE_BYTES
         if self.format == "packed":
             return _unpacked_pieces(self._file, piece_bytes)
         return _pieces(self._file, position, piece_bytes)

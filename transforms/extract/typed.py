@@ -1,9 +1,12 @@
 """What a person typed: orders, refusals and wishes, in their own words, until they are taken back."""
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
-from itertools import groupby
+from itertools import accumulate, groupby
+from math import ceil
 
 from cortex.hooks.prose.memory_types import SETTLING_TYPES
 from cortex.hooks.prose.own_prose import PASTED_LINE, SHELL_TOOLS
@@ -260,54 +263,95 @@ def without_taken_back(
     That is: what their next words withdraw, set to another value or rename, what they order to be left or
     removed, and what they say or choose again with a change. Of those the last word counts.
     """
-    spoken = [turn for turn in turns if turn["kind"] in PERSON - {"plan"}]
+    after = _WordsAfter([turn for turn in turns if turn["kind"] in PERSON - {"plan"}], lexicon)
     in_order = sorted(range(len(candidates)), key=lambda at: (max(candidates[at].lines), at))
     stays: dict[int, Candidate] = {}
-    later: list[Candidate] = []
+    later = _Statements()
     for at in reversed(in_order):
         candidate = candidates[at]
-        after = [turn for turn in spoken if line_of(turn) > max(candidate.lines)]
         is_gone = candidate.memory_type is not None and (
-            any(_says_again(candidate, other) for other in later) or _is_withdrawn(candidate, after, lexicon)
+            later.say_again(candidate) or after.withdraw(candidate)
         )
         stays[at] = replace(candidate, memory_type=None, source="taken_back") if is_gone else candidate
         if candidate.memory_type is not None:
-            later.append(candidate)
+            later.add(candidate)
     return [stays[at] for at in range(len(candidates))]
 
 
-def _says_again(candidate: Candidate, later: Candidate) -> bool:
-    """Return whether a later statement has most of a statement's words, or answers the same question."""
-    if later.turn is candidate.turn:
-        return False
-    asked, colon, _ = candidate.text.partition(": ")
-    if colon and asked.startswith("For ") and later.text.startswith(f"{asked}: "):
-        return True
-    words = long_words(candidate.text) - _PASSING_WORDS
-    return len(words & long_words(later.text)) >= max(REPEATED_SHARE * len(words), REPEATED_WORDS_MIN)
+class _Statements:
+    """Statements found again by their words, so that a long session is not compared pair by pair."""
 
+    def __init__(self) -> None:
+        self._words: list[tuple[Turn, AbstractSet[str]]] = []
+        self._places: dict[str, list[int]] = {}
+        self._answered: dict[str, list[Turn]] = {}
 
-def _is_withdrawn(candidate: Candidate, after: Sequence[Turn], lexicon: Lexicon) -> bool:
-    phrases = lexicon.phrases
-    if after and phrases.withdrawn.search(text_of(after[0])):
-        return True
-    ordered = phrases.ordered_value.match(text_of(after[0]).strip()) if after else None
-    chosen = phrases.chosen_value.part_in(candidate.text)
-    if ordered is not None and chosen is not None and part_of(ordered) != chosen:
-        return True
-    own = None
-    for turn in after:
-        words = text_of(turn)
-        if len(words) > PASTED_FROM_CHARS:
-            continue
-        if any(old in candidate.text for old in phrases.renamed.parts_in(words)):
+    def add(self, candidate: Candidate) -> None:
+        """Take in a statement."""
+        words = long_words(candidate.text)
+        for word in words:
+            self._places.setdefault(word, []).append(len(self._words))
+        self._words.append((candidate.turn, words))
+        self._answered.setdefault(candidate.text.partition(": ")[0], []).append(candidate.turn)
+
+    def say_again(self, candidate: Candidate) -> bool:
+        """Return whether another turn has most of a statement's words, or answers the same question."""
+        asked, colon, _ = candidate.text.partition(": ")
+        answered = self._answered.get(asked, ()) if colon and asked.startswith("For ") else ()
+        if any(turn is not candidate.turn for turn in answered):
             return True
-        for thing, _ in lexicon.reversals.things_left_in(words, lexicon.vocabulary, phrases.removed.pattern):
-            own = own or lexicon.vocabulary.fact(candidate.text).word_set - _left_by(candidate, lexicon)
-            is_thing = len(thing.word_set) > 1 or thing.names
-            if is_thing and thing.word_set <= own:
-                return True
-    return False
+        words = long_words(candidate.text) - _PASSING_WORDS
+        least = max(REPEATED_SHARE * len(words), REPEATED_WORDS_MIN)
+        # With so many words in common not all of the rarest can be missing.
+        rarest = sorted((self._places.get(word, []) for word in words), key=len)
+        places = {place for held in rarest[: max(0, len(words) - ceil(least) + 1)] for place in held}
+        return any(
+            turn is not candidate.turn and len(words & its_words) >= least
+            for turn, its_words in map(self._words.__getitem__, places)
+        )
+
+
+class _WordsAfter:
+    """What a person's turns take back, read once: the last line that does, by the thing it names."""
+
+    def __init__(self, spoken: Sequence[Turn], lexicon: Lexicon) -> None:
+        self._spoken, self._lexicon = spoken, lexicon
+        self._last_lines = list(accumulate(map(line_of, spoken), max))
+        self._renamed: dict[str, int] = {}
+        self._left: dict[str, dict[frozenset[str], int]] = {}  # by one of the thing's stems
+        phrases = lexicon.phrases
+        for turn in spoken:
+            words, line = text_of(turn), line_of(turn)
+            if len(words) > PASTED_FROM_CHARS:
+                continue
+            for old in phrases.renamed.parts_in(words):
+                self._renamed[old] = max(line, self._renamed.get(old, line))
+            removed = phrases.removed.pattern
+            for thing, _ in lexicon.reversals.things_left_in(words, lexicon.vocabulary, removed):
+                if len(thing.word_set) > 1 or thing.names:
+                    held = self._left.setdefault(min(thing.word_set), {})
+                    held[thing.word_set] = max(line, held.get(thing.word_set, line))
+
+    def withdraw(self, candidate: Candidate) -> bool:
+        """Return whether what a person said behind a statement takes it back."""
+        line, phrases = max(candidate.lines), self._lexicon.phrases
+        following = bisect_right(self._last_lines, line)
+        if following == len(self._spoken):
+            return False
+        answer = text_of(self._spoken[following])
+        if phrases.withdrawn.search(answer):
+            return True
+        ordered = phrases.ordered_value.match(answer.strip())
+        chosen = phrases.chosen_value.part_in(candidate.text)
+        if ordered is not None and chosen is not None and part_of(ordered) != chosen:
+            return True
+        if any(last > line and old in candidate.text for old, last in self._renamed.items()):
+            return True
+        words = self._lexicon.vocabulary.fact(candidate.text).word_set
+        things = (thing for word in words & self._left.keys() for thing in self._left[word].items())
+        left = [thing for thing, last in things if last > line and thing <= words]
+        own = _left_by(candidate, self._lexicon) if left else frozenset[str]()
+        return any(thing.isdisjoint(own) for thing in left)
 
 
 def _left_by(candidate: Candidate, lexicon: Lexicon) -> frozenset[str]:

@@ -98,6 +98,8 @@ def sharing_pairs(memories: pa.Table, known: set[str], policy: Policy) -> Pairs:
     Takes MEMORIES and the ids of those with a vector, `known`: pairs of these are left out. Similarity is the
     terms shared by all terms of both, 0 to 1, at least the policy's least for an edge.
     """
+    if known.issuperset(memories["memory_id"].to_pylist()):
+        return {}
     vocabulary = Vocabulary.of(policy)
     ids: list[str] = []
     scopes: list[str] = []

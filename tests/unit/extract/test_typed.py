@@ -1,7 +1,16 @@
 """What a person typed holds in their own words; requests, faults and what is taken back make no memory."""
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
+from cortex.transforms.extract import typed as typed_rules
+from cortex.transforms.extract.ground.candidate import Candidate
+from cortex.transforms.extract.ground.lexicon import Lexicon
+from cortex.transforms.extract.ground.phrases import part_of
+from cortex.transforms.extract.typed import without_taken_back
+from cortex.transforms.policy import Policy
+from cortex.transforms.words.sentences import long_words
 from tests.sessions import call, prompt, said, text
 from tests.shown import Shown
 
@@ -138,3 +147,78 @@ def test_a_wish_is_of_its_project_unless_it_names_every_one(shown: Shown) -> Non
 @pytest.mark.parametrize("words", ["", " ", "?", "ok", "please", "I", "→", "no, " * 2_000, "so, " * 5_000])
 def test_hostile_words_make_no_memory(shown: Shown, words: str) -> None:
     assert typed(shown(prompt(words))) == []
+
+
+STATED = st.sampled_from(
+    [
+        "Use SQLite for the readings of the gauge.",
+        "For now use the old gauge client.",
+        "For the cache: Redis.",
+        "For the cache: Memcached.",
+        "Keep the push feed beside the poller.",
+        "We also rename the repository to reef/old.",
+        "Please use SQLite again for all readings of the old gauge.",
+        "never mind",
+        "Never mind, undo that.",
+        "please get rid of the push feed",
+        "Use the old gauge client instead of the new client.",
+        "Rename the repository from reef/old to kelp.",
+        "Remove the cache and the gauge client.",
+    ]
+)
+
+
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    words=st.lists(STATED, max_size=9), typed_at=st.sets(st.integers(0, 8)), lines=st.permutations(range(9))
+)
+def test_what_is_taken_back_is_what_pairs_of_statements_say(
+    policy: Policy, words: list[str], typed_at: set[int], lines: list[int]
+) -> None:
+    lexicon = Lexicon.of(policy)
+    turns = [{"kind": "prompt", "text": text, "line": line} for text, line in zip(words, lines, strict=False)]
+    candidates = [
+        Candidate(
+            turn, (turn["line"],), turn["text"], "DECISION_MADE", "decision", "layer1:user", "s", "user"
+        )
+        for at, turn in enumerate(turns)
+        if at in typed_at
+    ]
+    stays = [each.memory_type is not None for each in without_taken_back(candidates, turns, lexicon)]
+    assert stays == [not _is_taken_back(each, candidates, turns, lexicon) for each in candidates]
+
+
+def _is_taken_back(candidate: Candidate, others: list[Candidate], turns: list, lexicon: Lexicon) -> bool:
+    """Return what the rule says of one statement, compared with each other one and each later turn."""
+    [line], phrases, removed = candidate.lines, lexicon.phrases, lexicon.phrases.removed.pattern
+    asked, colon, _ = candidate.text.partition(": ")
+    for other in others:
+        if other.lines[0] <= line:
+            continue
+        if colon and asked.startswith("For ") and other.text.startswith(f"{asked}: "):
+            return True
+        own = long_words(candidate.text) - typed_rules._PASSING_WORDS
+        if len(own & long_words(other.text)) >= max(0.6 * len(own), 2):
+            return True
+    after = [turn["text"] for turn in turns if turn["line"] > line]
+    if not after:
+        return False
+    ordered, chosen = (
+        phrases.ordered_value.match(after[0]),
+        phrases.chosen_value.part_in(candidate.text),
+    )
+    if phrases.withdrawn.search(after[0]) or (ordered and chosen and part_of(ordered) != chosen):
+        return True
+    left = [
+        thing.word_set
+        for thing, _ in lexicon.reversals.things_left_in(candidate.text, lexicon.vocabulary, removed)
+    ]
+    own = lexicon.vocabulary.fact(candidate.text).word_set - frozenset().union(*left)
+    return any(
+        any(old in candidate.text for old in phrases.renamed.parts_in(words))
+        or any(
+            (len(thing.word_set) > 1 or thing.names) and thing.word_set <= own
+            for thing, _ in lexicon.reversals.things_left_in(words, lexicon.vocabulary, removed)
+        )
+        for words in after
+    )
