@@ -230,7 +230,7 @@ def listed_results(
     tables: Searchable, scopes: Sequence[str], limits: SearchLimits, kind: str, *, limit: int
 ) -> list[RecallResult]:
     """
-    Return at most `limit` of what a question of this kind (LISTINGS) lists within the limits, the newest first.
+    Return at most `limit` of what a question of this kind (LISTINGS) lists within the limits, newest first.
 
     Where no memory says what was done, or what there is, what was asked in the sessions is listed.
     """

@@ -15,7 +15,7 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cortex.hooks import brief
+from cortex.hooks import branches, brief
 from cortex.storage.ground.git import state_of
 from cortex.storage.lake.manifest import (
     Manifest,
@@ -275,6 +275,10 @@ class Catalogue:
             return (self._root / project_id / ARCHIVE_NAME).read_text(encoding="utf-8")
         except (FileNotFoundError, UnicodeDecodeError):
             return ""
+
+    def text_on_branch(self, project_id: str, branch: str, text: str) -> str:
+        """Return a project's brief as a session on a branch is given it."""
+        return branches.followed(text, str(self._root / project_id), "", branch)
 
     def explanation_of(self, project_id: str) -> object:
         """Return why each candidate is in a project's published brief, as JSON; None if that is not."""
