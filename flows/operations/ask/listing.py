@@ -175,7 +175,9 @@ def show(context: Context, target: str, *, with_others: bool = True) -> Details:
     if not with_others:
         return Details(kind, row, labels, ())
     others = related(catalogue, name, catalogue.edges_at(name))
-    return Details(kind, row, labels, others, doubt_about(context, row))
+    # Only what the last run found doubtful is looked at again: asking a repository takes longer than the rest.
+    is_doubted = catalogue.is_doubted(row["project_id"], name)
+    return Details(kind, row, labels, others, doubt_about(context, row) if is_doubted else None)
 
 
 def doubt_about(context: Context, memory: Row) -> "Doubt | None":
