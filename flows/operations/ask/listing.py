@@ -175,7 +175,7 @@ def show(context: Context, target: str, *, with_others: bool = True) -> Details:
     if not with_others:
         return Details(kind, row, labels, ())
     others = related(catalogue, name, catalogue.edges_at(name))
-    # Only what the last run found doubtful is looked at again: asking a repository takes longer than the rest.
+    # Only what the last run found doubtful is looked at again: asking a repository takes long.
     is_doubted = catalogue.is_doubted(row["project_id"], name)
     return Details(kind, row, labels, others, doubt_about(context, row) if is_doubted else None)
 
