@@ -17,16 +17,16 @@ MARK_BEGINS = " [on branch "
 HEADS = "ref: refs/heads/"
 
 
-def followed(brief: str, published: str, folder: str) -> str:
+def followed(brief: str, published: str, folder: str, branch: str = "") -> str:
     """
     Return the brief with the lines marked that hold on another branch than the one `folder` stands on.
 
-    The brief as it was published, in the folder `published`, is marked for the branch that stood at that
-    time; marks that do not hold here go. If the branch, or what it contains, is not known, the brief
-    stays as it is.
+    `branch` is taken for that one, if it is given. The brief as it was published, in the folder `published`,
+    is marked for the branch that stood at that time; marks that do not hold here go. If the branch, or what
+    it contains, is not known, the brief stays as it is.
     """
     notes = _notes(os.path.join(published, NOTES))
-    stands = branch_of(folder) if notes.get("lines") else None
+    stands = ((branch, "") if branch else branch_of(folder)) if notes.get("lines") else None
     if stands is None:
         return brief
     try:

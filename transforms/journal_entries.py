@@ -271,7 +271,7 @@ class Dismiss(JournalEntry):
 
     kind: ClassVar[str] = "dismiss"
     memory_ids: Annotated[Names, "memories that the item is about"]
-    item: Annotated[str | None, "contradiction, stale or merge"] = None
+    item: Annotated[str | None, "contradiction, stale, merge or global"] = None
     reason: Annotated[str | None, "what the repository said; stale only"] = None
 
 

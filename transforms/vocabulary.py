@@ -16,7 +16,8 @@ GLOBAL_SCOPE = "global"
 # One row of a table as Python values, by column.
 Row = dict[str, Any]
 
-CATEGORIES = ("project", "global")
+# What holds in its project, in every one, or, as a language model has it, in every one once a person says so.
+CATEGORIES = ("project", "global", "proposed")
 STATUSES = ("active", "superseded", "archived", "pruned")
 SOURCE_TYPES = ("conversation", "explicit", "code_index", "import", "consolidation", "team")
 # `colleague`: what a team reviewed and merged into its repository.

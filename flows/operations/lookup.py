@@ -1,6 +1,6 @@
 """What the words of a caller mean in a store: a memory by its id, projects by their names."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 
 import pyarrow as pa
@@ -9,9 +9,12 @@ from cortex.flows.context import Context
 from cortex.flows.operations.ids import LEAST_ID_CHARS, several, typed_id
 from cortex.storage.ground.git import state_of
 from cortex.storage.projects.projects import Project
+from cortex.storage.projects.repository import doubts_of
 from cortex.storage.store import Store
 from cortex.transforms.errors import NotFound, UnknownProject, UsageError
+from cortex.transforms.memory.reality import Doubt
 from cortex.transforms.schemas import GLOBAL_SCOPE, Row
+from cortex.transforms.views.review import doubts_left
 
 # A shorter beginning that no id has is a word of a question: 2026, cafe.
 SURELY_AN_ID_CHARS = 6
@@ -158,3 +161,13 @@ def state_of_project(context: Context, project_id: str) -> object:
         state_of(folders),
         context.now.date(),
     )
+
+
+def doubts_on(context: Context, store: Store, ids: Mapping[str, Collection[str]]) -> dict[str, Doubt]:
+    """Return what the repositories on this machine say against memories, by id; `ids` are those by scope."""
+    matches: dict[str, Doubt] = {}
+    for scope in sorted(ids.keys() - {GLOBAL_SCOPE}):
+        rows = store.tables.open_index([scope], "memories").read(where={"memory_id": ids[scope]})
+        if rows.num_rows and (doubts := doubts_of(store.projects.paths_of(scope), rows, context.policy)):
+            matches |= {each.memory_id: each for each in doubts_left(doubts, store.journal.read(scope))}
+    return matches

@@ -6,6 +6,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterable
 from datetime import UTC, datetime
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from cortex.storage.ground.git import GitFailed, ask, repository_at
@@ -32,6 +33,7 @@ MANIFESTS = (
     "Cargo.toml", "Gemfile", "composer.json", "pom.xml", "build.gradle*",
 )  # fmt: skip
 _WORD = re.compile(r"[A-Za-z][\w.@+-]*")
+_LEFT_BRANCH = re.compile(r"checkout: moving from (\S+) to \S+")
 
 
 def doubts_of(paths: Iterable[str], memories: pa.Table, policy: Policy) -> list[Doubt]:
@@ -75,6 +77,7 @@ def snapshot_of(place: str, asked: Questions) -> Snapshot | None:
         now=now,
         then={at: trees[name] for at, (_, name) in commits.items() if name in trees},
         edits=_edits(place, _meant(files, asked.described)),
+        gone_branches=_gone_unmerged(place, asked.branches),
     )
 
 
@@ -186,6 +189,54 @@ def _unmerged(place: str) -> frozenset[str]:
     names = _git(place, "for-each-ref", "--no-merged=HEAD", "--format=%(refname:short)", "refs/heads")
     # On an older branch the trunk has moved on; what was said there holds for the project all the same.
     return frozenset(names.splitlines()) - {_trunk(place)}
+
+
+def _gone_unmerged(place: str, branches: frozenset[str]) -> frozenset[str]:
+    """
+    Return those of some branches that were deleted here, and of whose changes HEAD has none.
+
+    Where one ended is known as long as HEAD's own log says so (90 days, by default). A squash or a rebase
+    brings what a branch made of its files under other commits: a file of it as it was there is enough.
+    """
+    heads = ("refs/heads", "refs/remotes/origin")
+    there = _git(place, "for-each-ref", "--format=%(refname)", *heads).splitlines()
+    gone = branches - {name.removeprefix(f"{head}/") for name in there for head in heads}
+    if not gone or not there:
+        return frozenset()
+    entries = [
+        line.partition("\t") for line in _git(place, "log", "-g", "--format=%H%x09%gs", "HEAD").splitlines()
+    ]
+    tips: dict[str, str] = {}
+    # The newest first: what HEAD was before it left a branch is the branch's last commit.
+    for (_, _, subject), (before, _, _) in pairwise(entries):
+        if left := _LEFT_BRANCH.fullmatch(subject):
+            tips.setdefault(left[1], before)
+    trunk = _trunk(place)
+    kept = [f"^{name}" for name in ("HEAD", f"refs/heads/{trunk}") if trunk or name == "HEAD"]
+    return frozenset(name for name in sorted(gone & tips.keys()) if _is_lost(place, tips[name], kept))
+
+
+def _is_lost(place: str, tip: str, kept: list[str]) -> bool:
+    try:
+        own = _blobs(place, tip, *kept)
+        return bool(own) and own.isdisjoint(_blobs(place, "HEAD", f"^{tip}"))
+    except GitFailed:
+        return False
+
+
+def _blobs(place: str, *commits: str) -> set[tuple[str, str]]:
+    """Return (path, id) of what each file was made by some commits."""
+    options = (f"-n{COMMITS_MOST}", "--format=", "--raw", "--no-abbrev", "--no-renames")
+    lines = ask(place, "log", *options, *commits, "--").splitlines()
+    rows = (line.partition("\t") for line in lines if line.startswith(":"))
+    return {(path, modes.split()[3]) for modes, _, path in rows}
+
+
+def has_branch(paths: Iterable[str], name: str) -> bool:
+    """Return whether the repository at one of `paths` has a local branch of this name."""
+    place = repository_at(paths)
+    listed = _git(place, "for-each-ref", "--format=%(refname)", "refs/heads") if place else ""
+    return f"refs/heads/{name}" in listed.splitlines()
 
 
 def _trunk(place: str) -> str:

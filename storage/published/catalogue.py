@@ -10,12 +10,14 @@ import json
 import os
 import threading
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import closing
 from datetime import UTC, datetime
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cortex.hooks import brief
+from cortex.hooks import branches, brief
+from cortex.hooks.evidence.index import open_index
 from cortex.storage.ground.git import state_of
 from cortex.storage.lake.manifest import (
     Manifest,
@@ -27,7 +29,7 @@ from cortex.storage.lake.noted_projects import KnownProject
 from cortex.storage.published.reports import read_progress
 from cortex.storage.settings.settings import Settings
 from cortex.storage.staging.staging import Staging
-from cortex.storage.tables.search_file import DATABASE, published_brief
+from cortex.storage.tables.search_file import DATABASE, SEARCH_FILE, published_brief
 from cortex.transforms.brief import ARCHIVE_NAME, EXPLANATION_NAME
 from cortex.transforms.errors import NotFound, NotReady, TablesDamaged
 from cortex.transforms.identity import content_id
@@ -183,6 +185,17 @@ class Catalogue:
         rows = self._select(name, [key], f" where starts_with({key}, ?) order by {key}", [word])
         return [row[key] for row in rows]
 
+    def is_doubted(self, project_id: str, memory_id: str) -> bool:
+        """Return whether the repository disagreed with a memory when the last run asked it."""
+        import sqlite3
+
+        asked = "select count(*) from marks where scope = ? and memory_id = ?"
+        try:
+            with closing(open_index(str(self._home / "tables" / SEARCH_FILE))) as index:
+                return bool(index.execute(asked, (project_id, memory_id)).fetchone()[0])
+        except sqlite3.Error:
+            return False
+
     def edges_at(self, memory_id: str) -> list[Row]:
         """Return EDGES with a memory at one of their ends. Raises as `read`."""
         return self._select("edges", (), " where source_id = ? or target_id = ?", [memory_id, memory_id])
@@ -275,6 +288,10 @@ class Catalogue:
             return (self._root / project_id / ARCHIVE_NAME).read_text(encoding="utf-8")
         except (FileNotFoundError, UnicodeDecodeError):
             return ""
+
+    def text_on_branch(self, project_id: str, branch: str, text: str) -> str:
+        """Return a project's brief as a session on a branch is given it."""
+        return branches.followed(text, str(self._root / project_id), "", branch)
 
     def explanation_of(self, project_id: str) -> object:
         """Return why each candidate is in a project's published brief, as JSON; None if that is not."""

@@ -115,13 +115,15 @@ class Questions:
     """
     What the repository is asked in one pass: names of code, and the times at which they were spoken of.
 
-    `described` are the files that a memory says something about that their lines could overtake.
+    `described` are the files that a memory says something about that their lines could overtake, `branches`
+    those that memories were said on.
     """
 
     symbols: frozenset[str]
     dependencies: frozenset[str]
     instants: frozenset[datetime]
     described: frozenset[str] = frozenset()
+    branches: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -147,7 +149,8 @@ class Snapshot:
     A repository as its HEAD is, and what it was; `head_at` is when that was committed.
 
     `deleted` are the paths that some commit deleted or renamed and that are not there now; `then` is, by the
-    instant asked about, the tree of the last commit until then; `edits` are those of each file described.
+    instant asked about, the tree of the last commit until then; `edits` are those of each file described;
+    `gone_branches` were deleted, and nothing of them is in HEAD.
     """
 
     head: str
@@ -159,6 +162,7 @@ class Snapshot:
     now: Tree
     then: Mapping[datetime, Tree] = field(default_factory=dict)
     edits: Mapping[str, tuple[CommitEdit, ...]] = field(default_factory=dict)
+    gone_branches: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -184,6 +188,7 @@ class _Paths:
 
 def questions(memories: Iterable[Row], policy: Policy) -> Questions:
     """Return what must be asked of the repository to check `memories`, rows of MEMORIES."""
+    memories = list(memories)
     choices = Choices.of(policy)
     claims, descriptions = policy.types_with("is_claim"), policy.types_with("is_description")
     checked = [row for row in memories if row["status"] == "active" and row["memory_type"] in claims]
@@ -197,6 +202,7 @@ def questions(memories: Iterable[Row], policy: Policy) -> Questions:
         ),
         frozenset(at for row in checked for at in _spoken_at(row)),
         frozenset(path for row in described for path in paths_in(row["text"])),
+        frozenset(branch for row in memories if row["status"] == "active" for branch in branches_behind(row)),
     )
 
 
@@ -206,7 +212,7 @@ def doubts(memories: Iterable[Row], snapshot: Snapshot, policy: Policy) -> list[
 
     A file counts as gone if a commit took it away; a name of code or a dependency if it was there when the
     memory was said and is not now. What the memory itself calls removed, rejected or replaced is right
-    about it. A memory said only on branches that are not merged holds there alone.
+    about it. A memory said only on branches that are not merged, or went unmerged, holds there alone.
     """
     claims, descriptions = policy.types_with("is_claim"), policy.types_with("is_description")
     choices = Choices.of(policy)
@@ -219,7 +225,8 @@ def doubts(memories: Iterable[Row], snapshot: Snapshot, policy: Policy) -> list[
         if gone:
             doubted.append(Doubt(row["memory_id"], OUTDATED, gone))
         elif branch:
-            doubted.append(branch_doubt(row["memory_id"], branch))
+            is_gone = branch in snapshot.gone_branches
+            doubted.append(branch_doubt(row["memory_id"], branch, is_gone=is_gone))
     return doubted
 
 
@@ -332,8 +339,11 @@ def _ends_of(path: str) -> list[str]:
     return ["/".join(parts[start:]) for start in range(len(parts))]
 
 
-def branch_doubt(memory_id: str, branch: str) -> Doubt:
+def branch_doubt(memory_id: str, branch: str, *, is_gone: bool = False) -> Doubt:
     """Return the doubt about what was said on a branch alone that is not merged into the one looked at."""
+    if is_gone:
+        reason = f"branch {branch} is gone and was not merged into HEAD"
+        return Doubt(memory_id, f"[on branch {branch}, gone and not merged]", reason)
     return Doubt(memory_id, f"[on branch {branch}, not merged]", f"branch {branch} is not merged into HEAD")
 
 
@@ -348,4 +358,7 @@ def _unmerged_branch(row: Row, snapshot: Snapshot) -> str:
     """Return the branch a memory was said on, if only unmerged ones saw it and HEAD is not among them."""
     branches = branches_behind(row)
     is_elsewhere = bool(branches) and snapshot.branch not in branches
-    return min(branches) if is_elsewhere and branches <= snapshot.unmerged_branches else ""
+    unmerged = snapshot.unmerged_branches | snapshot.gone_branches
+    # One that is still there says more than one that is gone.
+    there = branches & snapshot.unmerged_branches
+    return min(there or branches) if is_elsewhere and branches <= unmerged else ""

@@ -1,19 +1,34 @@
 """Items that a person may resolve (disputed memories, stale claims, proposed merges), and those they
 resolved."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
 
+from cortex.hooks.evidence.text import word_set
+from cortex.hooks.prose.memory_types import SETTLING_TYPES
 from cortex.transforms.identity import content_id
-from cortex.transforms.journal_entries import Dismiss, Merge, entries_in
+from cortex.transforms.journal_entries import Dismiss, ImportMemory, Merge, entries_in
+from cortex.transforms.memory.fold import import_of
 from cortex.transforms.memory.link import CONTRARY_RULES
+from cortex.transforms.memory.quality import known_as
 from cortex.transforms.memory.reality import Doubt
 from cortex.transforms.policy import Policy
-from cortex.transforms.schemas import BY_A_PERSON, EDGES, PROPOSED_BY_MODEL, UNSURE_BY_MODEL, Row
+from cortex.transforms.schemas import (
+    BY_A_PERSON,
+    EDGES,
+    GLOBAL_SCOPE,
+    PROPOSED_BY_MODEL,
+    SOURCE_TYPES,
+    UNSURE_BY_MODEL,
+    Row,
+)
+from cortex.transforms.words.sentences import share_of_all
 
-CONTRADICTION, STALE, MERGE = "contradiction", "stale", "merge"
+CONTRADICTION, STALE, MERGE, EVERYWHERE = "contradiction", "stale", "merge", "global"
+# Two texts that share a smaller part of their words are not compared by what they say.
+_LEAST_SHARE = 0.2
 
 
 @dataclass(frozen=True)
@@ -21,8 +36,9 @@ class Item:
     """
     One item to resolve.
 
-    `memory_ids` are in dispute (the older first), a claim, or to be merged; `texts` are theirs. `offer` says
-    what accepting does, `detail` is the repository's reason, the merged text, or the rule of a contradiction.
+    `memory_ids` are in dispute (the older first), a claim, to be merged, or wishes of several projects, which
+    may become one of all; `texts` are theirs. `offer` says what accepting does, `detail` is the repository's
+    reason, the merged or global text, or the rule of a contradiction.
     """
 
     kind: str
@@ -130,6 +146,88 @@ def merges(memories: pa.Table, proposed: pa.Table, same: Collection[tuple[str, s
             Item(MERGE, row["project_id"], members, sources, offer, merge.text, row, is_by_model=is_by_model)
         )
     return items
+
+
+def wishes(memories: pa.Table, policy: Policy) -> list[Item]:
+    """
+    Return what may hold in every project: a wish that a person has in two, or that a model takes for such.
+
+    Takes MEMORIES of all scopes. Wishes are the rules in a person's words; they are the same by the measure
+    that `remember` has (`known_as`). What a language model marks may be a decision too, if the person said
+    it. What a global memory says already is not asked about.
+    """
+    import pyarrow.compute as pc
+
+    is_persons = (pc.field("status") == "active") & (pc.field("trust") == "user")
+    columns = ["memory_id", "memory_type", "project_id", "text", "category", "created_at", "source_type"]
+    rows = memories.filter(is_persons).select([*columns, "status"])
+    is_global = pc.field("project_id") == GLOBAL_SCOPE
+    known = rows.filter(is_global)
+    own = rows.filter(~is_global).sort_by([("created_at", "ascending"), ("memory_id", "ascending")])
+    groups: list[list[Row]] = []
+    for row in own.to_pylist():
+        is_proposed = row["category"] == "proposed" and row["memory_type"] in SETTLING_TYPES
+        if not (row["memory_type"] == "pattern" or is_proposed) or _known_in(row["text"], known, policy):
+            continue
+        others = [group for group in groups if _may_say_the_same(row, group[0])]
+        names = pa.array([group[0]["memory_id"] for group in others], pa.string())
+        heads = rows.filter(pc.field("memory_id").isin(names))
+        head = _known_in(row["text"], heads, policy) if others else None
+        home = next((group for group in others if group[0]["memory_id"] == head), None)
+        if home is None:
+            groups.append([row])
+        else:
+            home.append(row)
+    return [item for group in groups for item in _everywhere(group)]
+
+
+def _known_in(text: str, memories: pa.Table, policy: Policy) -> str | None:
+    known = known_as(text, memories, policy, SOURCE_TYPES) if memories.num_rows else None
+    return known.memory_id if known else None
+
+
+def _may_say_the_same(row: Row, other: Row) -> bool:
+    return share_of_all(word_set(row["text"]), word_set(other["text"])) >= _LEAST_SHARE
+
+
+def _everywhere(group: Sequence[Row]) -> Iterator[Item]:
+    """Yield the item of wishes that say the same, if they are of two projects or a model marks one."""
+    projects = {row["project_id"] for row in group}
+    is_by_model = len(projects) == 1
+    if is_by_model and not any(row["category"] == "proposed" for row in group):
+        return
+    ids = tuple(row["memory_id"] for row in group)
+    # One of them holds the words of the others: the longest says all.
+    text = max((row["text"] for row in group), key=lambda text: (len(text), text))
+    texts = tuple(row["text"] for row in group)
+    where = "it is said in one project" if is_by_model else f"it is said in {len(projects)} projects"
+    offer = f"it holds in every project; {where}"
+    yield Item(EVERYWHERE, group[-1]["project_id"], ids, texts, offer, text, is_by_model=is_by_model)
+
+
+def without_declined(items: Iterable[Item], journal: pa.Table) -> list[Item]:
+    """Return what may hold everywhere without what a person declined for some of its memories."""
+    declined = [
+        set(entry.memory_ids) for _, entry in entries_in(journal, Dismiss) if entry.item == EVERYWHERE
+    ]
+    return [item for item in items if not any(ids <= set(item.memory_ids) for ids in declined)]
+
+
+def global_memory(members: Sequence[Row], text: str) -> ImportMemory:
+    """Return the journal entry of the memory that holds everywhere: a person's, with all their evidence."""
+    first = min(members, key=lambda row: (row["created_at"], row["memory_id"]))
+    longest = next(row for row in members if row["text"] == text)
+    places = {place["turn_id"]: place for row in members for place in row["evidence"]}
+    whole = {
+        **longest,
+        "project_id": GLOBAL_SCOPE, "category": GLOBAL_SCOPE, "source_type": "explicit", "trust": "user",
+        "status": "active", "created_at": first["created_at"],
+        "updated_at": max(row["updated_at"] for row in members),
+        "evidence": [*places.values()], "initial_confidence": 1.0, "access_count": 0,
+        "files": sorted({name for row in members for name in row["files"]}),
+        "tags": sorted({name for row in members for name in row["tags"]}),
+    }  # fmt: skip
+    return import_of(whole)
 
 
 def dismissal(item: Item) -> Dismiss:

@@ -64,6 +64,7 @@ class WrittenFact:
     subject: str = ""
     summary: str = ""
     tags: tuple[str, ...] = ()
+    is_global: bool = False  # the model takes it for what holds in every project
 
 
 @dataclass(frozen=True)
@@ -121,6 +122,7 @@ def _fact(given: Mapping[str, Any]) -> WrittenFact:
         subject=_text(given, "subject"),
         summary=_text(given, "summary"),
         tags=_texts(given, "tags"),
+        is_global=_text(given, "scope") == "global",
     )
 
 

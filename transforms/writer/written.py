@@ -280,6 +280,7 @@ def _fact_row(
         files=list(dict.fromkeys(FILE.findall(statement)))[:FILES_OF_FACT],
         confidence=_confidence(checked, policy.threshold("shown_min_confidence")),
         trust=checked.trust,
+        category="proposed" if fact.is_global and checked.trust == "user" else "project",
         said_at=_later(row["said_at"], position),
     )
     return row

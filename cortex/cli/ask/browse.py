@@ -147,7 +147,10 @@ def show(context: Context, id: str) -> Answer:
         )
     lines = _memory_lines if shown.kind == "memory" else _session_lines
     others = "related" if shown.kind == "memory" else "memories"
-    return Answer({shown.kind: shown.row, others: list(shown.others)}, lines(shown, context.now))
+    data: dict[str, object] = {shown.kind: shown.row, others: list(shown.others)}
+    if shown.kind == "memory":
+        data["doubt"] = shown.doubt.reason if shown.doubt else None
+    return Answer(data, lines(shown, context.now))
 
 
 def _turn_lines(place: EvidencePlace) -> Iterator[str]:
@@ -166,6 +169,8 @@ def _memory_lines(shown: Details, now: datetime) -> Iterator[str]:
     for label, more in (("Why", row["reason"]), ("Rejected", row["rejected"])):
         if more and more not in row["text"]:
             yield f"{label}: {more}"
+    if shown.doubt:
+        yield f"{shown.doubt.mark}: {shown.doubt.reason}"
     yield ""
     yield _field("memory", row["memory_id"])
     yield _field("project", shown.labels.get(row["project_id"], row["project_id"]))

@@ -221,24 +221,34 @@ TEXT_CHARS = 110
     "--explain", is_flag=True, help="Explain why each line is in the brief, and list what is left out."
 )
 @click.option("--archive", is_flag=True, help="Print the older decisions that do not fit into the brief.")
+@click.option("--branch", metavar="NAME", help="Print it as a session on that git branch gets it.")
 @PROJECT_OPTION
 @AS_OF
-def brief(context: Context, explain: bool, archive: bool, project: str | None, as_of: str | None) -> Answer:
+def brief(
+    context: Context, explain: bool, archive: bool, branch: str | None, project: str | None, as_of: str | None
+) -> Answer:
     """Print the brief that the assistant gets when a session starts."""
     from cortex.flows.operations.ask import brief as brief_operation
 
     if explain and archive:
         raise UsageError("--explain and --archive cannot be combined.", "Give one of them.")
+    if branch and (explain or archive or as_of):
+        raise UsageError(
+            "--branch cannot be combined with --explain, --archive or --as-of.", "Give one of them."
+        )
     if explain:
         explanations = brief_operation.explain_briefs(context, project, as_of=as_of)
         lines = [line for explanation in explanations for line in _brief_lines(explanation)]
         return Answer({"briefs": [_brief_as_dict(explanation) for explanation in explanations]}, lines)
     briefs = brief_operation.read_briefs(context, project, archive=archive, as_of=as_of)
+    if branch:
+        briefs = brief_operation.on_branch(context, briefs, branch)
     texts = [brief.text for brief in briefs if brief.text]
+    on_it = [f'What was decided on it: cortex recall --branch {branch} "what was decided"'] if branch else []
     return Answer(
         {"briefs": [{"project_id": brief.project_id, "text": brief.text} for brief in briefs]},
         [text.removesuffix("\n") for text in texts],
-        [] if texts else [_nothing(context, project, archive, is_known=bool(briefs))],
+        on_it if texts else [_nothing(context, project, archive, is_known=bool(briefs))],
     )
 
 

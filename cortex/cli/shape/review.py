@@ -26,7 +26,10 @@ if TYPE_CHECKING:
 # -- The command `review`: contradictions, stale claims and proposed merges, and a person's word on each.
 
 ID_DIGITS = 8  # of some hundred items two agree in so many once in 400,000 reviews
-PLURALS = {"contradiction": "contradictions", "stale": "stale claims", "merge": "merge proposals"}
+PLURALS = {
+    "contradiction": "contradictions", "stale": "stale claims", "merge": "merge proposals",
+    "global": "wishes for every project",
+}  # fmt: skip
 BY_MODEL = {
     "proposed_by_model": "the newer one holds",
     "unsure_by_model": "it cannot tell which of the two holds",
@@ -44,10 +47,10 @@ MARKS = {"contradiction": ("older: ", "newer: "), "stale": ("claim: ",)}
 def review(
     context: Context, accept: tuple[str, ...], keep: tuple[str, ...], ask: bool, project: str | None
 ) -> Iterator[Answer]:
-    """List items to resolve: contradictions, stale claims, memories that could be merged.
+    """List items to resolve: contradictions, stale claims, memories that could be merged or hold everywhere.
 
-    If you accept an item, the newer decision replaces the older one, the stale claim is archived, or the
-    memories are merged.
+    If you accept an item, the newer decision replaces the older one, the stale claim is archived, the
+    memories are merged, or the wish holds in every project.
     """
     from cortex.flows.operations.change import review
 
@@ -126,10 +129,11 @@ def _item_lines(item: Item) -> Iterator[str]:
     for mark, memory_id, text in zip(marks, item.memory_ids, item.texts, strict=True):
         yield f"      {mark}{excerpt(text)} [{memory_id[:6]}]"
     if item.is_by_model:
-        yield f"      by:    the language model: {BY_MODEL.get(item.detail, 'they say the same')}"
+        says = "it holds everywhere" if item.kind == "global" else "they say the same"
+        yield f"      by:    the language model: {BY_MODEL.get(item.detail, says)}"
     if item.kind == "stale":
         yield f"      but:   {item.detail}"
-    if item.kind == "merge":
+    if item.kind in ("merge", "global"):
         yield f"      into:  {excerpt(item.detail)}"
 
 

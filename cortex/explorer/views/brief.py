@@ -105,6 +105,7 @@ KIND_HEADINGS = {
     "contradiction": "Contradictions",
     "stale": "Claims that the repository no longer agrees with",
     "merge": "Memories that say the same",
+    "global": "Wishes that may hold in every project",
 }
 WEAK_SHOWN = 10
 

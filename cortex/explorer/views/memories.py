@@ -42,8 +42,10 @@ def show_memory(request: ViewRequest) -> Page:
     """Show a memory: statement, reasons, evidence with the turns around it, relations, history."""
     shown = _memory(request)
     history = memory_details.history_of(request.context, shown.row)
+    doubt = listing.doubt_about(request.context, shown.row)
     data = {
         "memory": shown.row,
+        "doubt": doubt.reason if doubt else None,
         "project": _label(shown),
         "places": history.places,
         "places_total": len(shown.row["evidence"]),

@@ -5,7 +5,7 @@ from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
 
-from cortex.flows.operations.ask import memory_details, recall, sql
+from cortex.flows.operations.ask import listing, memory_details, recall, sql
 from cortex.flows.operations.ask.memory_details import Expanded
 from cortex.flows.operations.ask.recall import Recalled
 from cortex.flows.operations.ask.sql import QueryLimits
@@ -193,6 +193,7 @@ def whole_entry(call: ToolCall, whole: Expanded) -> ListItem:
 
 def _whole_memory(call: ToolCall, whole: Expanded) -> ListItem:
     [row] = whole.rows
+    doubt = listing.doubt_about(call.context, row)
     places = [
         Evidence(each["session_id"], each["file"], tuple(each["lines"]), each["said_at"])
         for each in row["evidence"] or ()
@@ -212,13 +213,14 @@ def _whole_memory(call: ToolCall, whole: Expanded) -> ListItem:
         "project": quoted(whole.project, OPTION_CHARS),
         "confidence": round(row["confidence"], 2) if row.get("confidence") is not None else None,
         "age": age_of(row["created_at"], call.context.now),
-        "doubt": None,
+        "doubt": quoted(doubt.reason, FULL_CHARS // 2) if doubt else None,
         "evidence": _evidence(places, EVIDENCE_SHOWN_FULL),
         "files": [quoted(name, 200) for name in row["files"][:LINES_OF_EVIDENCE]],
         **more,
     }
     lines = [note(speaker_of(row), data["text"], row["memory_type"], row["status"], f"id {row['memory_id']}")]
     lines += [f'  {name}: "{words}"' for name, words in more.items()]
+    lines += [f"  doubted: {data['doubt']}"] if doubt else []
     lines += [f"  from {each['file']}:{each['lines']}" for each in data["evidence"]]
     return ListItem(data, lines)
 

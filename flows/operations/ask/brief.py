@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from cortex.flows.context import Context
 from cortex.storage.lake.noted_projects import KnownProject
 from cortex.storage.published.catalogue import Catalogue
+from cortex.transforms.errors import NotFound
 
 if TYPE_CHECKING:
     from cortex.storage.projects.projects import Project, ProjectRegister
@@ -76,6 +77,24 @@ def read_briefs(
 
     past, read = store_as_of(context, as_of, ids), archive_of if archive else brief_of
     return [Brief(project_id, read(past, project_id)) for project_id in ids]
+
+
+def on_branch(context: Context, briefs: Sequence[Brief], branch: str) -> list[Brief]:
+    """Return briefs as a session on a branch is given them. Raises NotFound for a branch nobody knows."""
+    # Imported here: only this asks a repository for its branches.
+    from cortex.storage.projects.repository import has_branch
+
+    store, catalogue = context.open_store(), context.open_catalogue()
+    rows = catalogue.read("sessions", ["project_id", "git_branch"], {"git_branch": [branch]})
+    known = {row["project_id"] for row in rows}
+    for each in briefs:
+        paths = store.projects.paths_of(each.project_id)
+        if each.project_id not in known and not has_branch(paths, branch):
+            name = store.projects.name_of(each.project_id)
+            raise NotFound(f"{name} has no branch '{branch}'.", "Give a branch of it: git branch --list")
+    return [
+        replace(each, text=catalogue.text_on_branch(each.project_id, branch, each.text)) for each in briefs
+    ]
 
 
 def _published(context: Context, name: str | None, archive: bool) -> list[Brief]:

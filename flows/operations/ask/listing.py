@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence, Set
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from cortex.flows.context import Context
 from cortex.flows.operations.ids import LEAST_ID_CHARS, several, typed_id
@@ -9,6 +10,9 @@ from cortex.storage.published.catalogue import GLOBAL_LABEL, Catalogue
 from cortex.transforms.errors import CortexError, NotFound, UsageError
 from cortex.transforms.vocabulary import GLOBAL_SCOPE, MEMORY_TYPES, STATUSES, Row, checked
 from cortex.transforms.words.ages import STARTED_BY_PROGRAM, counted
+
+if TYPE_CHECKING:
+    from cortex.transforms.memory.reality import Doubt
 
 _LISTED = [
     *("memory_id", "project_id", "memory_type", "status", "text", "confidence", "rank", "is_pinned"),
@@ -38,12 +42,17 @@ class Listed:
 
 @dataclass(frozen=True)
 class Details:
-    """A memory or a session with all that is known of it, and what belongs to it: relations or memories."""
+    """
+    A memory or a session with all that is known of it, and what belongs to it: relations or memories.
+
+    `doubt` is what the repository says against a memory.
+    """
 
     kind: str
     row: Row
     labels: Mapping[str, str]
     others: Sequence[Row]
+    doubt: "Doubt | None" = None
 
 
 def list_memories(
@@ -163,9 +172,21 @@ def show(context: Context, target: str, *, with_others: bool = True) -> Details:
         row = catalogue.read("sessions", (), {"session_id": [name]}, order="project_id")[0]
         return Details(kind, row, labels, memories_of_session(context, name) if with_others else ())
     [row] = catalogue.read("memories", (), {"memory_id": [name]})
-    return Details(
-        kind, row, labels, related(catalogue, name, catalogue.edges_at(name)) if with_others else ()
-    )
+    if not with_others:
+        return Details(kind, row, labels, ())
+    others = related(catalogue, name, catalogue.edges_at(name))
+    # Only what the last run found doubtful is looked at again: asking a repository takes long.
+    is_doubted = catalogue.is_doubted(row["project_id"], name)
+    return Details(kind, row, labels, others, doubt_about(context, row) if is_doubted else None)
+
+
+def doubt_about(context: Context, memory: Row) -> "Doubt | None":
+    """Return what the repository of its project says against one memory."""
+    # Imported here: asking a repository needs Arrow, and most looks ask none.
+    from cortex.flows.operations.lookup import doubts_on
+
+    name = memory["memory_id"]
+    return doubts_on(context, context.open_store(), {memory["project_id"]: [name]}).get(name)
 
 
 def _texts_of(catalogue: Catalogue, matches: Set[tuple[str, str]]) -> dict[str, str]:

@@ -1,6 +1,6 @@
 """Answers a question from memories and past sessions, and journals what was recalled."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import partial
@@ -8,20 +8,19 @@ from typing import TYPE_CHECKING
 
 from cortex.flows.context import Context
 from cortex.flows.operations.ask.listing import session_numbers
-from cortex.flows.operations.lookup import scopes_of
+from cortex.flows.operations.lookup import doubts_on, scopes_of
 from cortex.flows.recalling.recall_search import RecallResult, with_replaced
 from cortex.flows.recalling.recall_search import search_store as search
 from cortex.flows.recalling.session_context import RUN_COLUMNS, with_session_context
 from cortex.hooks.echo import fingerprints_of
 from cortex.hooks.evidence.question import DECIDED, EVERYTHING, listing_asked
-from cortex.storage.projects.repository import doubts_of
 from cortex.storage.published.catalogue import Catalogue
 from cortex.storage.store import Store
 from cortex.storage.tables.tables import Searchable
 from cortex.transforms.errors import EmptyQuestion, NotFound, StoreNotWritable
 from cortex.transforms.journal_entries import Recall
 from cortex.transforms.memory.reality import Doubt
-from cortex.transforms.schemas import GLOBAL_SCOPE, TURNS, Row
+from cortex.transforms.schemas import TURNS, Row
 from cortex.transforms.search import (
     NO_LIMITS,
     SearchLimits,
@@ -31,7 +30,6 @@ from cortex.transforms.search import (
     session_limits,
     start_of,
 )
-from cortex.transforms.views.review import doubts_left
 
 if TYPE_CHECKING:
     from cortex.flows.recalling.related_memories import Related
@@ -107,7 +105,10 @@ def recall(
         turns_of = partial(_turns_run, store)
         matches = with_session_context(matches, question, context.policy, turns_of)
     warning = _reinforce(context, store, matches)
-    doubts = {doubt.memory_id: doubt for doubt in _doubts_about(context, store, matches)}
+    shown: dict[str, list[str]] = {}
+    for match in matches:
+        shown.setdefault(match.project_id, []).extend(match.memory_ids)
+    doubts = doubts_on(context, store, {scope: ids for scope, ids in shown.items() if ids})
     numbers = session_numbers(context, scopes)
     if not related:
         return Recalled(matches, doubts, (), names, warning, met, note, numbers)
@@ -230,17 +231,6 @@ class _Search:
         first, last = limits.numbers
         numbers = session_numbers(self.context, self.scopes)
         return replace(limits, numbered=frozenset(n for n, at in numbers.items() if first <= at <= last))
-
-
-def _doubts_about(context: Context, store: Store, matches: Sequence[RecallResult]) -> Iterator[Doubt]:
-    """Yield what the repositories on this machine say against the memories that match."""
-    policy = context.policy
-    for scope in sorted({match.project_id for match in matches if match.memory_ids} - {GLOBAL_SCOPE}):
-        ids = [name for match in matches if match.project_id == scope for name in match.memory_ids]
-        mine = store.tables.open_index([scope], "memories").read(where={"memory_id": ids})
-        doubts = doubts_of(store.projects.paths_of(scope), mine, policy)
-        if doubts:
-            yield from doubts_left(doubts, store.journal.read(scope))
 
 
 def _reinforce(context: Context, store: Store, matches: Sequence[RecallResult]) -> str:

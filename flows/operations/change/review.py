@@ -1,14 +1,16 @@
-"""What a person settles: contradictions, stale claims, and merges of memories that say the same."""
+"""What a person settles: contradictions, stale claims, merges, and which wishes hold in every project."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+import pyarrow as pa
+
 from cortex.flows.context import Context
 from cortex.flows.engines.runs import read_only_run
 from cortex.flows.operations.change.apply import Applied, apply_now
 from cortex.flows.operations.ids import LEAST_ID_CHARS, several, typed_id
-from cortex.flows.operations.lookup import projects_of
+from cortex.flows.operations.lookup import memory_of, projects_of
 from cortex.flows.publishing.briefs import doubts_about
 from cortex.flows.run.model_replies import same_statements_in
 from cortex.flows.run.run import Run
@@ -26,16 +28,21 @@ from cortex.transforms.journal_entries import (
     from_row,
 )
 from cortex.transforms.memory.consolidate import propose, to_undo
+from cortex.transforms.memory.fold import memory_id
 from cortex.transforms.schemas import GLOBAL_SCOPE, Row, values
 from cortex.transforms.views.review import (
     CONTRADICTION,
+    EVERYWHERE,
     MERGE,
     Item,
     dismissal,
     disputes,
+    global_memory,
     merges,
     stale_claims,
     unresolved,
+    wishes,
+    without_declined,
 )
 
 # -- Merges memories that say the same, proposes that, undoes it; names a moment to return to.
@@ -205,7 +212,15 @@ def review(context: Context, *, project: str | None = None) -> list[ProjectRevie
     else all."""
     run = read_only_run(context)
     projects = projects_of(context, context.open_store(), project)
-    return [ProjectReview(each, _items(run, each.project_id)) for each in projects]
+    everywhere = _wishes(context, run)
+    reviews: list[ProjectReview] = []
+    for each in projects:
+        items = _items(run, each.project_id)
+        # Of the projects that have it, the first that is looked at shows it.
+        own = [item for item in everywhere if each.project_id in item.projects]
+        everywhere = [item for item in everywhere if item not in own]
+        reviews.append(ProjectReview(each, [*items, *(item.item for item in own)]))
+    return reviews
 
 
 def resolve_items(
@@ -219,7 +234,8 @@ def resolve_items(
     Do what the items of `accept` offer, and leave those of `keep` as they are for good.
 
     An item is one of `review`, or the beginning of its id. Accepted, the newer decision takes the older one's
-    place, the stale claim is archived, the memories are merged. Raises NotFound; UsageError for several.
+    place, the stale claim is archived, the memories are merged, or become one of all projects. Raises
+    NotFound; UsageError for several.
     """
     reviews = review(context, project=project) if any(isinstance(i, str) for i in (*accept, *keep)) else []
     items = [item for each in reviews for item in each.items]
@@ -227,9 +243,11 @@ def resolve_items(
     kept = [_item_of(item, items) if isinstance(item, str) else item for item in keep]
     journal, at = context.open_store().journal, context.now
     for item in accepted:
-        journal.write(_acceptance(item, at))
+        for row in _made_global(context, item) if item.kind == EVERYWHERE else [_acceptance(item, at)]:
+            journal.write(row)
     for item in kept:
-        journal.write(dismissal(item).to_row(item.project_id, recorded_at=at))
+        scope = GLOBAL_SCOPE if item.kind == EVERYWHERE else item.project_id
+        journal.write(dismissal(item).to_row(scope, recorded_at=at))
     applied = apply_now(context, APPLY) if accepted or kept else Applied(True)
     return Resolution(accepted, kept, applied)
 
@@ -256,6 +274,39 @@ def _items(run: Run, scope: str) -> list[Item]:
         *merges(memories, proposed, same.pairs),
     ]
     return unresolved(items, journal)
+
+
+@dataclass(frozen=True)
+class _Wish:
+    """What may hold in every project, and the projects in which it is said."""
+
+    item: Item
+    projects: frozenset[str]
+
+
+def _wishes(context: Context, run: Run) -> list[_Wish]:
+    where = {"status": ["active"], "trust": ["user"]}
+    scopes = [scope for scope in run.store.tables.scopes() if context.sees(scope)]
+    tables = [run.store.tables.open(scope, "memories").read(where=where) for scope in scopes]
+    if not tables:
+        return []
+    memories = pa.concat_tables(tables)
+    scope_of = dict(zip(values(memories, "memory_id"), values(memories, "project_id"), strict=True))
+    items = without_declined(wishes(memories, run.policy), run.readings.merged_journal(GLOBAL_SCOPE))
+    return [_Wish(item, frozenset(scope_of[name] for name in item.memory_ids)) for item in items]
+
+
+def _made_global(context: Context, item: Item) -> list[dict[str, object]]:
+    """Return the entries by which a wish holds everywhere, and takes the place of it in its projects."""
+    store, at = context.open_store(), context.now
+    members = [memory_of(context, store, name) for name in item.memory_ids]
+    name = memory_id(GLOBAL_SCOPE, members[0]["memory_type"], item.detail)
+    entry = global_memory(members, item.detail)
+    rows = [entry.to_row(GLOBAL_SCOPE, recorded_at=at, memory_id=name)]
+    for row in members:
+        replaced = Supersede(name)
+        rows.append(replaced.to_row(row["project_id"], recorded_at=at, memory_id=row["memory_id"]))
+    return rows
 
 
 def _item_of(name: str, items: Sequence[Item]) -> Item:

@@ -214,6 +214,31 @@ def test_a_branch_that_is_checked_out_or_unknown_is_no_doubt(repository, policy)
     assert doubted(repository, policy, *told) == {}
 
 
+@pytest.mark.parametrize(
+    ("taken_in", "reasons"),
+    [
+        ((), {"spike": "branch spike is gone and was not merged into HEAD"}),
+        (("merge", "-q", "--no-ff", "-m", "merge", "spike"), {}),
+        (("merge", "-q", "--squash", "spike"), {}),
+        (("cherry-pick", "spike"), {}),
+    ],
+)
+def test_a_branch_that_went_is_a_doubt_only_if_nothing_of_it_was_taken_in(
+    repository, policy, taken_in, reasons
+):
+    repository.git("checkout", "-q", "-b", "spike")
+    repository.commit(src__spike_py="x = 1\n")
+    repository.git("checkout", "-q", "main")
+    repository.commit(src__other_py="y = 1\n")
+    if taken_in:
+        repository.git(*taken_in)
+        if "--squash" in taken_in:
+            repository.git("commit", "-q", "-m", "Spike in one")
+    repository.git("branch", "-q", "-D", "spike")
+    told = claim("spike", "Spikes are filtered by the median.", branch="spike")
+    assert doubted(repository, policy, told) == reasons
+
+
 def test_without_the_folder_nothing_is_doubted(tmp_path, policy):
     assert doubts_of([str(tmp_path / "nowhere")], memories(*STANDING), policy) == []
     assert repository_at([str(tmp_path)]) is None

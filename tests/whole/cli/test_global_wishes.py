@@ -1,0 +1,93 @@
+"""A wish that a person has in two projects is proposed for all of them; only a person makes it global."""
+
+import pytest
+
+from cortex.storage.settings.reference import read_policy
+from cortex.transforms.views.review import wishes
+from tests.rows import memories, memory
+from tests.transcripts import Talk
+
+WISH = "Never use npm in this repository, always use pnpm."
+POLICY = read_policy(None)
+
+
+def stated(name: str, folder: str, text: str) -> Talk:
+    talk = Talk(name, cwd=folder).user(text).assistant("Understood.")
+    return talk.user("Now write the harvest report, please.").assistant("The report is written.")
+
+
+@pytest.fixture
+def twice(bench):
+    """Fill a store with the same wish in two projects, and another one in a third."""
+    for name, text in (("kelp", WISH), ("reef", WISH), ("cove", "Always run the linter before a commit.")):
+        stated(name, f"/home/dev/{name}", text).write(bench.projects)
+    bench.backfill()
+    return bench
+
+
+def proposed(cortex, *words):
+    reviews = cortex("review", *words, "--json").json["projects"]
+    return [item for each in reviews for item in each["items"] if item["kind"] == "global"]
+
+
+def active(cortex, text):
+    select = f"select project_id, trust from memories where status = 'active' and text like '%{text}%'"
+    return cortex("sql", select, "--json").json["rows"]
+
+
+def test_the_same_wish_in_two_projects_is_proposed_once_and_accepted_is_one_global_memory(twice, cortex):
+    [item] = proposed(cortex)
+    assert len(item["memory_ids"]) == 2 and "holds in every project" in item["offer"]
+    assert [[i["id"] for i in proposed(cortex, "--project", name)] for name in ("kelp", "reef", "cove")] == [
+        [item["id"]], [item["id"]], [],
+    ]  # fmt: skip
+    assert len(active(cortex, "pnpm")) == 2
+    assert "Accepted" in cortex("review", "--accept", item["id"]).out
+    assert active(cortex, "pnpm") == [["global", "user"]]
+    assert proposed(cortex) == []
+    assert all("pnpm" in cortex("brief", "--project", name).out for name in ("kelp", "reef", "cove"))
+    [name] = cortex("sql", "select memory_id from memories where project_id = 'global'", "--json").json[
+        "rows"
+    ]
+    shown = cortex("show", name[0], "--json").json["memory"]
+    assert len({place["session_id"] for place in shown["evidence"]}) == 2
+    for old in item["memory_ids"]:
+        assert cortex("show", old, "--json").json["memory"]["superseded_by"] == name[0]
+    cortex("rebuild")
+    assert active(cortex, "pnpm") == [["global", "user"]]
+
+
+def test_what_was_declined_is_not_proposed_again_also_where_a_third_project_says_it(twice, cortex):
+    [item] = proposed(cortex)
+    cortex("review", "--keep", item["id"])
+    assert proposed(cortex) == [] and len(active(cortex, "pnpm")) == 2
+    stated("dune", "/home/dev/dune", WISH).write(twice.projects)
+    twice.backfill()
+    assert proposed(cortex) == []
+
+
+def items(*rows):
+    return [(item.memory_ids, item.is_by_model) for item in wishes(memories(*rows), POLICY)]
+
+
+def wish(name, project, text=WISH, **chosen):
+    row = {"memory_type": "pattern", "trust": "user", "project_id": project, "text": text}
+    return memory(name, **{**row, **chosen})
+
+
+def test_only_a_persons_same_wish_of_several_projects_is_proposed():
+    pair = wish("m1", "kelp-1"), wish("m2", "reef-2", "Always use pnpm, never use npm in this repository.")
+    assert items(wish("m1", "kelp-1"), wish("m2", "reef-2")) == [(("m1", "m2"), False)]
+    assert items(*pair[:1], wish("m2", "kelp-1")) == []
+    assert items(wish("m1", "kelp-1"), wish("m2", "reef-2", trust="assistant")) == []
+    assert items(wish("m1", "kelp-1"), wish("m2", "reef-2", memory_type="gotcha")) == []
+    swapped = wish("m2", "reef-2", "Never use pnpm in this repository, always use npm.")
+    assert items(wish("m1", "kelp-1"), swapped) == []
+    assert items(wish("m1", "kelp-1"), wish("m2", "reef-2"), wish("m0", "global")) == []
+
+
+def test_what_a_model_marks_is_proposed_only_if_the_person_said_it():
+    marked = {"category": "proposed", "memory_type": "decision"}
+    assert items(wish("m1", "kelp-1", **marked)) == [(("m1",), True)]
+    assert items(wish("m1", "kelp-1", **marked, **{"trust": "assistant"})) == []
+    assert items(wish("m1", "kelp-1", category="proposed", memory_type="gotcha")) == []
