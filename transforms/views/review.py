@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from cortex.transforms.identity import content_id
-from cortex.transforms.journal_entries import Dismiss, Merge, entries_in
+from cortex.transforms.journal_entries import Dismiss, Merge, entries_in, standing_dismissals
 from cortex.transforms.memory.link import CONTRARY_RULES
 from cortex.transforms.memory.reality import Doubt
 from cortex.transforms.policy import Policy
@@ -137,10 +137,12 @@ def dismissal(item: Item) -> Dismiss:
     return Dismiss(sorted(item.memory_ids), item.kind, item.detail if item.kind == STALE else None)
 
 
-def dismissed(journal: pa.Table) -> frozenset[str]:
-    """Return the ids of the items that JOURNAL rows dismissed."""
-    entries = [entry for _, entry in entries_in(journal, Dismiss)]
-    return frozenset(_id_of(entry.item or "", entry.memory_ids, entry.reason or "") for entry in entries)
+def dismissed(journal: pa.Table) -> dict[str, Dismiss]:
+    """Return what JOURNAL rows dismissed, by the id of the item."""
+    return {
+        _id_of(entry.item or "", entry.memory_ids, entry.reason or ""): entry
+        for entry in standing_dismissals(journal)
+    }
 
 
 def unresolved(items: Iterable[Item], journal: pa.Table) -> list[Item]:

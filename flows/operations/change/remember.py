@@ -485,21 +485,21 @@ def index_files(
         if not prose:
             problem = f"the description of {path} is empty."
             raise UsageError(problem, "Say in a few sentences what the file does and why.")
-    indexed: list[tuple[str, str, str]] = []
+    kept: list[tuple[str, dict[str, str]]] = []
     for path, (code, prose) in cleaned.items():
-        name, ids = _name_in_project(context, store, scope, path), []
+        name, ids = _name_in_project(context, store, scope, path), dict[str, str]()
         for memory_type, text, trust in (
             ("code", code, "tool"),
             ("code_description", f"{name}: {prose}", "assistant"),
         ):
-            ids.append(file_memory_id(scope, memory_type, name))
+            ids[memory_type] = file_memory_id(scope, memory_type, name)
             entry = Remember(
                 text, memory_type, "project", source_type="code_index", trust=trust, files=[name]
             )
-            write_once(context, store, entry, scope, ids[-1])
-        indexed.append((name, *ids))
+            write_once(context, store, entry, scope, ids[memory_type])
+        kept.append((name, ids))
     applied = apply_now(context, APPLY)
-    return [IndexedCode(*row, applied) for row in indexed]
+    return [IndexedCode(name, ids["code"], ids["code_description"], applied) for name, ids in kept]
 
 
 def files_to_describe(
