@@ -46,11 +46,7 @@ def line(home: str, payload: dict[str, object], now_seconds: float) -> str:
     Empty if nothing is known. Which parts, and from where on the context is worth a warning, is chosen by
     `statusline.show` and `statusline.warn_percent`.
     """
-    workspace = payload.get("workspace")
-    places = workspace if isinstance(workspace, dict) else {}
-    named = [payload.get("cwd"), places.get("current_dir"), places.get("project_dir")]
-    folders = [folder for folder in named if isinstance(folder, str) and folder]
-    project_id = brief.find_project(os.path.join(home, "published"), folders)
+    project_id = brief.find_project(os.path.join(home, "published"), folders_of(payload))
     chosen = choices.HookSettings(home, project_id)
     makers = {
         "health": lambda: trouble(home, now_seconds),
@@ -63,6 +59,14 @@ def line(home: str, payload: dict[str, object], now_seconds: float) -> str:
     parts = [makers[name]() for name in chosen.words("statusline.show", PARTS) if name in makers]
     text = " · ".join(part for part in parts if part)
     return f"cortex: {text}" if text else ""
+
+
+def folders_of(payload: dict[str, object]) -> list[str]:
+    """Return the folders that the client's `payload` names, that of the session first."""
+    workspace = payload.get("workspace")
+    places = workspace if isinstance(workspace, dict) else {}
+    named = [payload.get("cwd"), places.get("current_dir"), places.get("project_dir")]
+    return [folder for folder in named if isinstance(folder, str) and folder]
 
 
 def trouble(home: str, now_seconds: float) -> str:

@@ -24,8 +24,8 @@ def policy() -> Policy:
 def events(policy: Policy) -> Shown:
     """Return a function from turns to all events of their session."""
 
-    def of(*turns: Said | list[Said]) -> list[dict[str, Any]]:
-        return extract_events(session(*turns), policy).to_pylist()
+    def of(*turns: Said | list[Said], session_id: str = "s1") -> list[dict[str, Any]]:
+        return extract_events(session(*turns, session_id=session_id), policy).to_pylist()
 
     return of
 

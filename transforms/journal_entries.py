@@ -273,6 +273,7 @@ class Dismiss(JournalEntry):
     memory_ids: Annotated[Names, "memories that the item is about"]
     item: Annotated[str | None, "contradiction, stale, merge or global"] = None
     reason: Annotated[str | None, "what the repository said; stale only"] = None
+    is_withdrawn: Annotated[bool | None, "takes back what left it as it is"] = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -447,6 +448,17 @@ def entries_in(journal: pa.Table, entry_class: type[AnEntry]) -> Iterator[tuple[
         entry = from_row(row)
         if isinstance(entry, entry_class):
             yield row, entry
+
+
+def standing_dismissals(journal: pa.Table) -> list[Dismiss]:
+    """Return what JOURNAL rows left as it is and no later one took back."""
+    standing: dict[tuple[str | None, tuple[str, ...], str | None], Dismiss] = {}
+    for _, entry in entries_in(journal, Dismiss):
+        about = (entry.item, tuple(sorted(entry.memory_ids)), entry.reason)
+        standing.pop(about, None)
+        if not entry.is_withdrawn:
+            standing[about] = entry
+    return list(standing.values())
 
 
 # Entries of one instant: what makes a memory comes before what changes it, then what takes a change back, and

@@ -481,7 +481,7 @@ PASSAGES = Table(
 
 METRICS = Table(
     name="metrics",
-    version=1,
+    version=2,
     key=("project_id", "session_id"),
     columns=(
         column("project_id", pa.string(), "project of the session"),
@@ -501,6 +501,8 @@ METRICS = Table(
         column("decisions", pa.int64(), "decisions noted, .5 or surer", unit="count"),
         column("duplicate_decisions", pa.int64(), "… that an earlier session had made", unit="count"),
         column("re_proposals", pa.int64(), "… for what an earlier session rejected", unit="count"),
+        column("plan_gaps", pa.int64(), "open steps of the plan it carried on, left out", unit="count"),
+        column("plan_repeats", pa.int64(), "… done before, and done again", unit="count"),
     ),
 )
 

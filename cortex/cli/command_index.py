@@ -19,7 +19,7 @@ SECTIONS = {
         "backfill": ("cortex.cli.take_in.run", "Read old transcripts."),
         "run": ("cortex.cli.take_in.run", "Read the sessions that the hooks have staged."),
         "nightly": ("cortex.cli.take_in.run", "Read staged sessions, age and merge memories, publish."),
-        "index-code": ("cortex.cli.take_in.run", "Store a searchable description of a source file."),
+        "index-code": ("cortex.cli.take_in.run", "Store searchable descriptions of source files."),
         "import": ("cortex.cli.take_in.run", "Read memories from a file."),
     },
     "Ask": {

@@ -151,10 +151,15 @@ def _accept(context: Context, parts: Mapping[str, str], form: Mapping[str, str])
 def _keep(context: Context, parts: Mapping[str, str], form: Mapping[str, str]) -> Done:
     project = form.get("project", "")
     resolution = review.resolve_items(context, keep=[parts["item"]], project=project)
-    return Done(
-        _review_of(project),
-        ActionNotice("Kept as it is: it does not come up again.", resolution.applied.warning),
-    )
+    undo = UndoForm(f"/review/{resolution.kept[0].item_id}/reopen", {"project": project})
+    text = "Kept as it is: it does not come up again."
+    return Done(_review_of(project), ActionNotice(text, resolution.applied.warning, undo))
+
+
+def _reopen(context: Context, parts: Mapping[str, str], form: Mapping[str, str]) -> Done:
+    project = form.get("project", "")
+    applied = review.reopen(context, parts["item"], project=project)
+    return Done(_review_of(project), ActionNotice("It comes up again.", applied.warning))
 
 
 def _review_of(project: str) -> str:
@@ -244,6 +249,7 @@ ACTIONS: Mapping[str, Action] = {
     rf"{_MEMORY}/forget": _forget,
     rf"{_ITEM}/accept": _accept,
     rf"{_ITEM}/keep": _keep,
+    rf"{_ITEM}/reopen": _reopen,
     rf"{_KEY}": _set,
     rf"{_KEY}/unset": _unset,
 }

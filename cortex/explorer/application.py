@@ -172,7 +172,9 @@ class Explorer:
         return Starlette(routes=[Route("/{path:path}", self._answer, methods=["GET", "HEAD", "POST"])])
 
     async def _answer(self, request: Request) -> Response:
-        self.asked_at = time.monotonic()
+        # A page that loads itself again is not a person: left open, it must not keep the explorer running.
+        if not request.query_params.get("live"):
+            self.asked_at = time.monotonic()
         response = await self._response(request)
         for name, value in ANSWER_HEADERS.items():
             response.headers.setdefault(name, value)
@@ -233,6 +235,7 @@ class Explorer:
     def html(self, page: Page, path: str, query: Mapping[str, str]) -> str:
         """Return a page as HTML."""
         values = {
+            "refresh_seconds": 0,
             **page.data,
             **page.extra,
             "title": page.title,

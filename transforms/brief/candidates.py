@@ -386,6 +386,7 @@ def candidates_of(
             _keep_latest_outcomes(
                 of_section, int(policy.threshold(latest)), is_read_by_model=is_read_by_model
             )
+            _shorten_older_plans(of_section, policy)
         if section == "progress" and any(each.forms for each in candidates if each.section == STATE):
             _leave_out_work_done(of_section)
         of_section.sort(key=lambda candidate: not candidate.is_in_play)
@@ -580,8 +581,6 @@ def _reason_against(candidate: LineCandidate, row: Row, eligibility: Eligibility
         return ""
     if not candidate.forms:
         return "nothing of it stands alone"
-    if candidate.is_plan and since >= policy.threshold("brief_plan_idle_sessions"):
-        return f"{since} sessions went by without it"
     if candidate.section == STATE:
         return ""
     is_passing = row["memory_type"] in policy.types_with("is_passing")
@@ -633,6 +632,21 @@ def _leave_out_work_done(candidates: Iterable[LineCandidate]) -> None:
     for candidate in candidates:
         if candidate.forms and not candidate.is_on_purpose:
             candidate.leave_out("work done: where the work stands is told above")
+
+
+def _shorten_older_plans(candidates: Iterable[LineCandidate], policy: Policy) -> None:
+    """Tell in one line what is unfinished of plans that others followed, or that sessions went by without."""
+    free = [each for each in candidates if each.forms and each.is_plan and each.place is None]
+    idle, older_plans = policy.threshold("brief_plan_idle_sessions"), policy.threshold("brief_older_plans")
+    is_followed, told = False, 0
+    for candidate in sorted((each for each in free if not each.is_on_purpose), key=_newest_first):
+        if not is_followed and candidate.sessions_since < idle:
+            is_followed = True
+        elif told < older_plans:
+            candidate.forms = candidate.forms[-1:]
+            told += 1
+        else:
+            candidate.leave_out("older than the unfinished plans that are told")
 
 
 def _newest_first(candidate: LineCandidate) -> tuple[Any, ...]:

@@ -13,7 +13,7 @@ from cortex.transforms.extract.ground.candidate import PERSONS_LAYERS
 from cortex.transforms.memory.quality import brief_wording
 from cortex.transforms.policy import Policy
 from cortex.transforms.schemas import Row
-from cortex.transforms.words.ages import COLLEAGUE, authors_of, endorsement_of
+from cortex.transforms.words.ages import COLLEAGUE, authors_of, counted, endorsement_of
 from cortex.transforms.words.orders import is_order
 from cortex.transforms.words.sentences import LINE, first_sentences, sentences, share_of_fewer, words_in
 
@@ -256,7 +256,7 @@ def plan_forms(row: Row, policy: Policy) -> tuple[str, ...]:
     Return a living plan as a list item, from full to short.
 
     Full: the title, then a line each for the last step done, the step at hand and the next two.
-    Short: the title and the step at hand.
+    Short: the title and the step at hand; shortest: how many steps are left of it.
     """
     fact_chars = int(policy.threshold("brief_fact_chars"))
     parts = dict(_plan_parts(on_one_line(row["text"])))
@@ -268,7 +268,10 @@ def plan_forms(row: Row, policy: Policy) -> tuple[str, ...]:
         if parts.get(label, "").rstrip(". ") not in ("", title.rstrip(". "))
     ]
     at_hand = [line for line in lines if line.startswith("  - now:")] or lines[-1:]
-    return ("\n".join([head, *lines]), "\n".join([head, *at_hand]))
+    steps = [part.split(";") for label, part in parts.items() if label in ("Now", "Next")]
+    left = counted(sum(map(len, steps)), "step")
+    shortest = [f"- Unfinished: {title}; {left} left {provenance(row, policy)}"] if steps else []
+    return ("\n".join([head, *lines]), "\n".join([head, *at_hand]), *shortest)
 
 
 def provenance(row: Row, policy: Policy) -> str:

@@ -98,6 +98,40 @@ def carried_on(events: Iterable[Row]) -> dict[str, str]:
     return plan_of
 
 
+def left_out_and_redone(events: Iterable[Row]) -> dict[str, tuple[int, int]]:
+    """
+    Return, by session that carries on a plan, how many of its steps it leaves out and how many it does again.
+
+    Takes EVENTS rows of one project's plans in any order. Left out is a step that was open and that the
+    session's list names no more; done again one that an earlier session completed, and that is open now or
+    was completed after the list was first seen.
+    """
+    ordered = sorted(events, key=_order)
+    plan_of = carried_on(ordered)
+    opened_at = {(e["session_id"], e["subject"]): e["lines"][:1] for e in ordered if not e["step_status"]}
+    lists: dict[tuple[str, str], dict[str, Row]] = {}
+    for event in ordered:
+        if event["step_status"]:
+            of_session = lists.setdefault((plan_of[event["subject"]], event["session_id"]), {})
+            of_session[_key(event["text"])] = event
+    is_done: dict[str, dict[str, bool]] = {}
+    counts: dict[str, tuple[int, int]] = {}
+    for (plan, session_id), steps in lists.items():
+        before = is_done.setdefault(plan, {})
+        left_out = [step for step, was_done in before.items() if not was_done and step not in steps]
+        redone = 0
+        for step, event in steps.items():
+            is_redone = event["lines"][:1] != opened_at.get((session_id, event["subject"]))
+            redone += before.get(step, False) and (event["step_status"] != "completed" or is_redone)
+        if before:
+            so_far = counts.get(session_id, (0, 0))
+            counts[session_id] = (so_far[0] + len(left_out), so_far[1] + redone)
+        for step in left_out:
+            del before[step]
+        before.update({step: event["step_status"] == "completed" for step, event in steps.items()})
+    return counts
+
+
 def plan_text(events: Iterable[Row]) -> str:
     """
     Return one line that says where a plan stands, from the EVENTS rows of its lists in any order.
@@ -203,7 +237,7 @@ def plan_candidates(turns: Sequence[Turn], phrases: Phrasebook) -> Iterator[Cand
     """Yield the plans of one thread and their steps; `turns` as for `structural_candidates`."""
     for plan in [*_todo_plans(turns), *_task_plans(turns), *_checklists(turns)]:
         if len(plan.steps) >= FEWEST_STEPS:
-            yield from _as_events(plan)
+            yield from _as_events(plan, phrases)
     yield from _approved(turns, phrases)
 
 
@@ -288,19 +322,30 @@ def _update(plan: Plan, items: dict[str, str], turn: Turn) -> None:
 
 def _occasion(turns: Sequence[Turn], opened: Turn) -> tuple[str, bool]:
     """
-    Return the title of the plan that a list was opened for, and whether there is one; a request ends a plan.
+    Return what a list was opened for, and whether that is the title of a plan; a request ends a plan.
 
-    A person's words are no title: said in one session, they mean nothing above a list read in another.
+    Without a plan it is what a person asked for last, in their words.
     """
-    title = ""
+    title, is_approved = "", False
     for turn in turns:
         if turn is opened:
             break
         if turn["kind"] == "plan":
-            title = plan_title(text_of(turn))
-        elif turn["kind"] in ("prompt", "command") and request(without_pasted_lines(text_of(turn))):
-            title = ""
-    return title, bool(title)
+            title, is_approved = plan_title(text_of(turn)), True
+        elif turn["kind"] in ("prompt", "command"):
+            asked = request(without_pasted_lines(text_of(turn)))
+            title, is_approved = (asked, False) if asked else (title, is_approved)
+    return title, is_approved and bool(title)
+
+
+# Said in one session, "Make it the same as those" means nothing above a list that is read in another.
+_POINTS_BACK = re.compile(r"\b(?:it|its|this|that|these|those|them|above|same|we|you|i)\b", re.IGNORECASE)
+
+
+def _stands_alone(title: str, phrases: Phrasebook) -> bool:
+    """Return whether a request says what a plan is for: no step on the way, nothing that points back."""
+    is_step = phrases.chore.search(title) or phrases.errand.search(title)
+    return bool(title) and not is_step and not _POINTS_BACK.search(title)
 
 
 def request(text: str) -> str:
@@ -381,9 +426,12 @@ def _file_name(path: str) -> str:
     return path.replace("\\", "/").rsplit("/", 1)[-1]
 
 
-def _as_events(plan: Plan) -> Iterator[Candidate]:
+def _as_events(plan: Plan, phrases: Phrasebook) -> Iterator[Candidate]:
     names = list(plan.steps)
-    title = plan.title or _common_subject(names) or shortened(plain(names[0]), STEP_CHARS)
+    # What an earlier session began was not asked for in this one.
+    is_asked = not plan.is_resumed and _stands_alone(plan.title, phrases)
+    title = plan.title if plan.is_approved or is_asked else _common_subject(names)
+    title = title or shortened(plain(names[0]), STEP_CHARS)
     subject = subject_of(str(plan.opened["project_id"]), plan.title if plan.is_approved else names[0])
     layer = f"layer1:{plan.opened['tool_name'] or 'checklist'}"
     # Begun and finished within one session it is history, which the session's record sums up.

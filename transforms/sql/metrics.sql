@@ -1,10 +1,11 @@
 -- How each session went: what was asked for again, read again, corrected by the user.
--- reads   turns, events, repeats (event_id, is_re_proposal; of repeated_decisions)
+-- reads   turns, events, repeats (event_id, is_re_proposal; of repeated_decisions), plans (project_id,
+--         session_id, plan_gaps, plan_repeats; of sessions that carry on a plan)
 -- params  $edit_tools, $read_tools (names of tools), $complaint (RE2, case folded),
 --         $shown_min_confidence (fraction)
 -- writes  project_id, session_id, began_at (UTC instant), prompts, edits, minutes_to_first_edit (null without
---         one), re_read_files, corrections, decisions, duplicate_decisions, re_proposals (counts); one row per
---         session
+--         one), re_read_files, corrections, decisions, duplicate_decisions, re_proposals, plan_gaps,
+--         plan_repeats (counts); one row per session
 with
 spoken as (
     select *
@@ -70,10 +71,13 @@ select
     sessions.corrections,
     coalesce(made.decisions, 0) as decisions,
     coalesce(repeated.duplicate_decisions, 0) as duplicate_decisions,
-    coalesce(repeated.re_proposals, 0) as re_proposals
+    coalesce(repeated.re_proposals, 0) as re_proposals,
+    coalesce(plans.plan_gaps, 0) as plan_gaps,
+    coalesce(plans.plan_repeats, 0) as plan_repeats
 from sessions
 left join made using (project_id, session_id)
 left join repeated using (project_id, session_id)
+left join plans using (project_id, session_id)
 order by
     sessions.project_id,
     sessions.session_id

@@ -10,10 +10,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from cortex.hooks.prose.own_prose import EDIT_TOOLS, READ_TOOLS
 from cortex.transforms.database import query
 from cortex.transforms.extract.ground.phrases import Phrasebook
+from cortex.transforms.extract.plans import left_out_and_redone
 from cortex.transforms.policy import Policy
 from cortex.transforms.schemas import (
     METRICS,
@@ -189,9 +191,27 @@ def _names(text: str, technologies: frozenset[str]) -> Iterator[str]:
 TURN_COLUMNS = ["project_id", "session_id", "agent_id", "kind", "said_at", "text", "tool_name"]
 EVENT_COLUMNS = [
     *("event_id", "project_id", "session_id", "event_type", "memory_type", "text", "rejected", "confidence"),
-    "said_at",
+    *("said_at", "subject", "step_status", "file", "lines", "layer"),
 ]
-COLUMNS = tuple(METRICS.arrow.names[3:])  # the counts and times, in the order they are shown
+PLAN_COLUMNS = ("plan_gaps", "plan_repeats")
+# The counts and times that are shown by session, in their order.
+COLUMNS = tuple(name for name in METRICS.arrow.names[3:] if name not in PLAN_COLUMNS)
+PLANS = pa.schema([METRICS.arrow.field(name) for name in ("project_id", "session_id", *PLAN_COLUMNS)])
+
+
+def plans_of(events: pa.Table, policy: Policy) -> pa.Table:
+    """Return (project_id, session_id, plan_gaps, plan_repeats), one row a session that carries on a plan."""
+    is_plan = (pc.field("memory_type") == "progress") & (pc.field("subject") != "")
+    is_shown = pc.field("confidence") >= policy.threshold("shown_min_confidence")
+    by_project: dict[str, list[Row]] = defaultdict(list)
+    for row in events.filter(is_plan & is_shown).to_pylist():
+        by_project[row["project_id"]].append(row)
+    rows = [
+        (project_id, session_id, *counts)
+        for project_id, of_project in by_project.items()
+        for session_id, counts in left_out_and_redone(of_project).items()
+    ]
+    return pa.Table.from_pylist([dict(zip(PLANS.names, row, strict=True)) for row in rows], schema=PLANS)
 
 
 def session_metrics(turns: pa.Table, events: pa.Table, policy: Policy) -> pa.Table:
@@ -201,7 +221,8 @@ def session_metrics(turns: pa.Table, events: pa.Table, policy: Policy) -> pa.Tab
     Takes TURNS and EVENTS, each row once. A duplicate decision says what one of an earlier session of the
     project said; a re-proposal settles on what an earlier session rejected; a file read again in one session
     counts each further time; a correction is a refused call with words or a prompt that complains. Minutes to
-    the first edit are counted from the session's first turn and are null if nothing was edited.
+    the first edit are counted from the session's first turn and are null if nothing was edited. A plan's gaps
+    are steps that a session which carries it on leaves out, its repeats those that it does again.
     """
     events_read = events.select(EVENT_COLUMNS)
     rows = query(
@@ -215,5 +236,6 @@ def session_metrics(turns: pa.Table, events: pa.Table, policy: Policy) -> pa.Tab
         turns=turns.select(TURN_COLUMNS),
         events=events_read,
         repeats=repeats_of(events_read, policy),
+        plans=plans_of(events_read, policy),
     )
     return rows.cast(METRICS.arrow)

@@ -9,7 +9,7 @@ import pyarrow as pa
 from cortex.hooks.evidence.text import word_set
 from cortex.hooks.prose.memory_types import SETTLING_TYPES
 from cortex.transforms.identity import content_id
-from cortex.transforms.journal_entries import Dismiss, ImportMemory, Merge, entries_in
+from cortex.transforms.journal_entries import Dismiss, ImportMemory, Merge, entries_in, standing_dismissals
 from cortex.transforms.memory.fold import import_of
 from cortex.transforms.memory.link import CONTRARY_RULES
 from cortex.transforms.memory.quality import known_as
@@ -235,10 +235,12 @@ def dismissal(item: Item) -> Dismiss:
     return Dismiss(sorted(item.memory_ids), item.kind, item.detail if item.kind == STALE else None)
 
 
-def dismissed(journal: pa.Table) -> frozenset[str]:
-    """Return the ids of the items that JOURNAL rows dismissed."""
-    entries = [entry for _, entry in entries_in(journal, Dismiss)]
-    return frozenset(_id_of(entry.item or "", entry.memory_ids, entry.reason or "") for entry in entries)
+def dismissed(journal: pa.Table) -> dict[str, Dismiss]:
+    """Return what JOURNAL rows dismissed, by the id of the item."""
+    return {
+        _id_of(entry.item or "", entry.memory_ids, entry.reason or ""): entry
+        for entry in standing_dismissals(journal)
+    }
 
 
 def unresolved(items: Iterable[Item], journal: pa.Table) -> list[Item]:

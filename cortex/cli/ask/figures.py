@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+import sys
+from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -172,12 +173,14 @@ COLUMNS_OF_SESSIONS = (
     "chose: decisions; twice: decisions made before; again: proposals of what was rejected before."
 )
 TREND_SESSIONS = 8
+MOST_STDIN_BYTES = 1024 * 1024
 TREND = "Trend: corrections by prompt,"
 
 
 @command("stats", "Show statistics by session and project.", place=130)
 @PROJECT_OPTION
-def stats(context: Context, project: str | None) -> Answer:
+@click.option("--stdin", "is_piped", is_flag=True, help="Read the project from a status line's JSON.")
+def stats(context: Context, project: str | None, is_piped: bool) -> Answer:
     """Show statistics by session, or the totals of each project.
 
     \b
@@ -190,6 +193,8 @@ def stats(context: Context, project: str | None) -> Answer:
     """
     from cortex.flows.operations.care import report as stats
 
+    if is_piped:
+        context = replace(context, folder=_folder_on_stdin())
     figures = stats.read_stats(context, project)
     data = [
         {
@@ -203,7 +208,11 @@ def stats(context: Context, project: str | None) -> Answer:
     ]
     if len(figures) == 1:
         trend = f"{TREND} the last {TREND_SESSIONS} sessions: {_trend(figures[0])}"
-        return Answer({"projects": data}, [_sessions(figures[0])], [trend, COLUMNS_OF_SESSIONS])
+        return Answer(
+            {"projects": data},
+            [_sessions(figures[0])],
+            [*_plans(figures[0].sessions), trend, COLUMNS_OF_SESSIONS],
+        )
     hints = [
         f"{TREND} the last {TREND_SESSIONS} sessions.",
         COLUMNS_OF_PROJECTS,
@@ -212,11 +221,36 @@ def stats(context: Context, project: str | None) -> Answer:
     return Answer({"projects": data}, [_projects(figures)], hints)
 
 
+def _folder_on_stdin() -> Path:
+    """Return the folder that the JSON on standard input names. Raises UsageError if it names none."""
+    import json
+
+    from cortex.hooks.statusline import folders_of
+    from cortex.transforms.errors import UsageError
+
+    try:
+        folders = folders_of(json.loads(sys.stdin.buffer.read(MOST_STDIN_BYTES)))
+    except (ValueError, AttributeError):
+        folders = []
+    if not folders:
+        problem = "standard input is not the JSON of a status line: it names no folder."
+        raise UsageError(problem, "Give an object with `cwd`, or --project NAME instead.")
+    return Path(folders[0])
+
+
 def _sessions(stats: ProjectStats) -> Listing:
     title = f"{stats.label}: {counted(len(stats.sessions), 'session')}, brief of {stats.brief_tokens} tokens"
     rows = [_stats_row(session) for session in stats.sessions]
     totals = ["", "", *_totals(stats.sessions)]
     return Listing(title, ["id", "day", *HEADINGS], rows, numbers=set(HEADINGS), totals=totals)
+
+
+def _plans(sessions: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return a line about plans over several sessions, if steps got lost or were done again."""
+    gaps, repeats = (sum(session[name] for session in sessions) for name in ("plan_gaps", "plan_repeats"))
+    if not gaps and not repeats:
+        return []
+    return [f"Plans carried on in a later session: {counted(gaps, 'step')} left out, {repeats} done again."]
 
 
 def _stats_row(session: Mapping[str, Any]) -> list[str]:

@@ -42,10 +42,16 @@ MARKS = {"contradiction": ("older: ", "newer: "), "stale": ("claim: ",)}
 @click.option(
     "--keep", metavar="ID", multiple=True, help="Leave the item as it is and never ask again; repeatable."
 )
+@click.option("--reopen", metavar="ID", help="Take a --keep back: the item is listed again.")
 @click.option("--ask", is_flag=True, help="Ask about each item in turn.")
 @PROJECT_OPTION
 def review(
-    context: Context, accept: tuple[str, ...], keep: tuple[str, ...], ask: bool, project: str | None
+    context: Context,
+    accept: tuple[str, ...],
+    keep: tuple[str, ...],
+    reopen: str | None,
+    ask: bool,
+    project: str | None,
 ) -> Iterator[Answer]:
     """List items to resolve: contradictions, stale claims, memories that could be merged or hold everywhere.
 
@@ -54,10 +60,17 @@ def review(
     """
     from cortex.flows.operations.change import review
 
-    if ask and (accept or keep or prints_json()):
+    if ask and (accept or keep or reopen or prints_json()):
         raise UsageError(
             "--ask cannot be combined with other options.", "Give --ask, or ids with --accept and --keep."
         )
+    if reopen is not None:
+        if accept or keep:
+            raise UsageError("--reopen cannot be combined with --accept and --keep.", "Give one of them.")
+        applied = review.reopen(context, reopen, project=project)
+        lines = [f"{reopen} is listed again: cortex review"]
+        yield Answer({"applied": applied.is_in_effect}, lines, warnings=applied.warnings)
+        return
     if accept or keep:
         yield _resolved(review.resolve_items(context, accept=accept, keep=keep, project=project))
         return
@@ -87,7 +100,8 @@ def _resolved(resolution: Resolution) -> Answer:
     }
     lines = [f"Accepted {item.item_id[:ID_DIGITS]}: {item.offer}." for item in resolution.accepted]
     lines += [f"Kept {item.item_id[:ID_DIGITS]} as it is." for item in resolution.kept]
-    return Answer(data, lines or ["Nothing resolved."], warnings=resolution.applied.warnings)
+    back = [f"Take it back: cortex review --reopen {item.item_id[:ID_DIGITS]}" for item in resolution.kept]
+    return Answer(data, lines or ["Nothing resolved."], back, warnings=resolution.applied.warnings)
 
 
 def _listed(reviews: Sequence[ProjectReview]) -> Answer:

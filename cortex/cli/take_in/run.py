@@ -200,28 +200,78 @@ def _hints(result: ImportResult, file: Path) -> list[str]:
 # -- The command `index-code`: keeps a description of a source file.
 
 
-@command("index-code", "Store a searchable description of a source file.", place=40)
-@click.argument("path", type=click.Path(path_type=Path))
+@command("index-code", "Store searchable descriptions of source files.", place=40)
+@click.argument("paths", nargs=-1, metavar="[PATH]...")
 @click.option("--describe", metavar="TEXT", help="What the file does and why. Default: standard input.")
+@click.option(
+    "--many", is_flag=True, help='Index all files of a JSON object on standard input: {"PATH": "TEXT", ...}.'
+)
+@click.option(
+    "--changed",
+    is_flag=True,
+    help="List indexed files that changed, and those of PATH (folders, globs) that are not indexed.",
+)
 @PROJECT_OPTION
-def index_code(context: Context, path: Path, describe: str | None, project: str | None) -> Answer:
+def index_code(
+    context: Context,
+    paths: tuple[str, ...],
+    describe: str | None,
+    many: bool,
+    changed: bool,
+    project: str | None,
+) -> Answer:
     """Store a searchable description of the source file PATH, with its code.
 
     The code is stored, but never embedded or shown in a brief. Indexing a file again replaces its old entry.
     """
     from cortex.flows.operations.change import remember
 
-    code = remember.index_code(context, path, _described(describe), project=project)
-    return Answer(
+    if changed:
+        states = remember.files_to_describe(context, paths, project=project)
+        lines = [f"{state:8} {path}" for path, state in states]
+        hint = "Describe them: cortex index-code PATH --describe TEXT, or many at once with --many."
+        return Answer(
+            {"files": [{"path": path, "state": state} for path, state in states]},
+            lines or ["Every file is described as it is."],
+            [hint] if lines else [],
+        )
+    if many == bool(paths) or len(paths) > 1:
+        raise UsageError(
+            "index-code takes one PATH.", "For several files use --many, or --changed to list them."
+        )
+    described = _many_described() if many else {Path(paths[0]): _described(describe)}
+    indexed = remember.index_files(context, described, project=project)
+    data = [
         {
             "file": code.file,
             "code": code.code_id,
             "code_description": code.description_id,
             "searchable": code.applied.is_in_effect,
-        },
-        [f"Indexed {code.file}: description {code.description_id[:12]}, code {code.code_id[:12]}."],
-        warnings=code.applied.warnings,
-    )
+        }
+        for code in indexed
+    ]
+    lines = [
+        f"Indexed {code.file}: description {code.description_id[:12]}, code {code.code_id[:12]}."
+        for code in indexed
+    ]
+    return Answer({"files": data} if many else data[0], lines, warnings=indexed[0].applied.warnings)
+
+
+def _many_described() -> dict[Path, str]:
+    """Return the descriptions on standard input by file. Raises UsageError."""
+    import json
+
+    try:
+        described = json.loads(sys.stdin.read())
+        is_right = bool(described) and all(isinstance(text, str) for text in described.values())
+    except (ValueError, AttributeError):
+        is_right = False
+    if not is_right:
+        raise UsageError(
+            "standard input is not a JSON object of descriptions by path.",
+            'Give {"src/clock.py": "What it does and why."}.',
+        )
+    return {Path(path): text for path, text in described.items()}
 
 
 def _described(description: str | None) -> str:

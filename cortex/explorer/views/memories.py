@@ -36,6 +36,8 @@ from cortex.transforms.words.sentences import excerpt
 OFFERED = 10
 # The table next to the curve shows every sixth of its points.
 TABLE_STEP = 6
+# Between two loads of a page that follows a session: what a hook notes is read within half a minute.
+LIVE_SECONDS = 15
 
 
 def show_memory(request: ViewRequest) -> Page:
@@ -253,6 +255,8 @@ def show_timeline(request: ViewRequest) -> Page:
         "pager": pager(request, timeline.total, len(timeline.sessions)),
         "chosen_project": project,
         "period": period,
+        "refresh_seconds": LIVE_SECONDS if request.word("live") else 0,
+        "live_link": request.link(live="" if request.word("live") else "1", page=""),
     }
     return Page("timeline.html", "Timeline", data, extra)
 

@@ -52,6 +52,7 @@ from cortex.transforms.policy import Policy
 from cortex.transforms.redaction.redact import redact
 from cortex.transforms.schemas import (
     GLOBAL_SCOPE,
+    MEMORIES,
     MEMORY_TYPES,
     SOURCE_TYPES,
     Row,
@@ -468,21 +469,88 @@ def index_code(context: Context, path: Path, description: str, *, project: str |
     A file indexed again takes the place of what was kept of it. Raises NotFound for a file that cannot be
     read, UsageError for one that is not UTF-8 text, is empty or larger than 200 kB.
     """
-    prose, code = _clean(" ".join(description.split())), _clean(_code_of(path))
+    return index_files(context, {path: description}, project=project)[0]
+
+
+def index_files(
+    context: Context, described: Mapping[Path, str], *, project: str | None = None
+) -> list[IndexedCode]:
+    """Index several files as `index_code` does one, all of them or none. Raises as it does."""
+    cleaned = {
+        path: (_clean(_code_of(path)), _clean(" ".join(prose.split()))) for path, prose in described.items()
+    }
     store = context.open_store()
     scope = project_of(context, store, project)
-    name = _name_in_project(context, store, scope, path)
-    if not prose:
-        raise UsageError("the description is empty.", "Say in a few sentences what the file does and why.")
-    ids: dict[str, str] = {}
-    for memory_type, text, trust in (
-        ("code", code, "tool"),
-        ("code_description", f"{name}: {prose}", "assistant"),
-    ):
-        ids[memory_type] = file_memory_id(scope, memory_type, name)
-        entry = Remember(text, memory_type, "project", source_type="code_index", trust=trust, files=[name])
-        write_once(context, store, entry, scope, ids[memory_type])
-    return IndexedCode(name, ids["code"], ids["code_description"], apply_now(context, APPLY))
+    for path, (_, prose) in cleaned.items():
+        if not prose:
+            problem = f"the description of {path} is empty."
+            raise UsageError(problem, "Say in a few sentences what the file does and why.")
+    kept: list[tuple[str, dict[str, str]]] = []
+    for path, (code, prose) in cleaned.items():
+        name, ids = _name_in_project(context, store, scope, path), dict[str, str]()
+        for memory_type, text, trust in (
+            ("code", code, "tool"),
+            ("code_description", f"{name}: {prose}", "assistant"),
+        ):
+            ids[memory_type] = file_memory_id(scope, memory_type, name)
+            entry = Remember(
+                text, memory_type, "project", source_type="code_index", trust=trust, files=[name]
+            )
+            write_once(context, store, entry, scope, ids[memory_type])
+        kept.append((name, ids))
+    applied = apply_now(context, APPLY)
+    return [IndexedCode(name, ids["code"], ids["code_description"], applied) for name, ids in kept]
+
+
+def files_to_describe(
+    context: Context, patterns: Sequence[str] = (), *, project: str | None = None
+) -> list[tuple[str, str]]:
+    """
+    Return (path, state) of files whose description is missing, or is of other code: what to index next.
+
+    `changed` and `gone` are files that were indexed; `new` those that match a pattern, a folder or a glob
+    from the context's folder, and were not. In a repository only files that a commit holds are new. Paths
+    are relative to the context's folder. Raises UsageError for a pattern that cannot be read.
+    """
+    store = context.open_store()
+    scope = project_of(context, store, project)
+    rows = store.tables.open(scope, MEMORIES.name).read(where={"memory_type": ["code"]}).to_pylist()
+    known = {row["files"][0]: row["text"] for row in rows if row["status"] == "active" and row["files"]}
+    here = context.folder.resolve()
+    top = _top_of(context, store, scope, here / "any") or here
+    states = {top / name: _state_of(top / name, text) for name, text in known.items()}
+    committed = answer_of(str(top), "ls-tree", "-r", "--name-only", "-z", "HEAD").split("\0")
+    tracked = frozenset(top / name for name in committed if name)
+    for pattern in patterns:
+        for path in _matching(here, pattern):
+            if path not in states and (path in tracked or not tracked) and not _is_unfit(path):
+                states[path] = "new"
+    return sorted((os.path.relpath(path, here), state) for path, state in states.items() if state)
+
+
+def _matching(here: Path, pattern: str) -> list[Path]:
+    try:
+        found = (here / pattern).rglob("*") if (here / pattern).is_dir() else here.glob(pattern)
+        return [path.resolve() for path in found if path.is_file()]
+    except (ValueError, NotImplementedError) as error:
+        raise UsageError(
+            f"Not a pattern of files: '{pattern}'.", "Give a folder, or e.g. 'src/*.py'."
+        ) from error
+
+
+def _state_of(path: Path, indexed: str) -> str:
+    """Return whether an indexed file is `changed` or `gone`, empty for neither."""
+    if not path.is_file():
+        return "gone"
+    return "changed" if _is_unfit(path) or _clean(_code_of(path)) != indexed else ""
+
+
+def _is_unfit(path: Path) -> bool:
+    """Return whether a file cannot be indexed: no text, empty, or too large."""
+    try:
+        return not _code_of(path)
+    except (NotFound, UsageError):
+        return True
 
 
 def _code_of(path: Path) -> str:
@@ -506,13 +574,19 @@ def _code_of(path: Path) -> str:
 def _name_in_project(context: Context, store: Store, scope: str, path: Path) -> str:
     """Return the path from the top of its repository on, else from a folder of the project, else whole."""
     place = path.resolve()
+    top = _top_of(context, store, scope, place)
+    return str(place.relative_to(top) if top else place)
+
+
+def _top_of(context: Context, store: Store, scope: str, place: Path) -> Path | None:
+    """Return the folder from which on a file of a project is named."""
     tops = [folder for folder in place.parents if (folder / ".git").exists()]
     if not tops:
         # From the shortest: a session in a subfolder makes that a folder of the project too.
         folders = [*map(Path, store.projects.paths_of(scope)), context.folder]
         folders.sort(key=lambda folder: len(folder.parts))
         tops = [folder for folder in folders if place.is_relative_to(folder)]
-    return str(place.relative_to(tops[0]) if tops else place)
+    return tops[0] if tops else None
 
 
 def _clean(text: str) -> str:

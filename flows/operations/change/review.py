@@ -1,7 +1,7 @@
 """What a person settles: contradictions, stale claims, merges, and which wishes hold in every project."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 import pyarrow as pa
@@ -22,6 +22,7 @@ from cortex.transforms.identity import content_id
 from cortex.transforms.journal_entries import (
     Archive,
     Checkpoint,
+    Dismiss,
     Merge,
     Supersede,
     Unmerge,
@@ -36,6 +37,7 @@ from cortex.transforms.views.review import (
     MERGE,
     Item,
     dismissal,
+    dismissed,
     disputes,
     global_memory,
     merges,
@@ -250,6 +252,29 @@ def resolve_items(
         journal.write(dismissal(item).to_row(scope, recorded_at=at))
     applied = apply_now(context, APPLY) if accepted or kept else Applied(True)
     return Resolution(accepted, kept, applied)
+
+
+def reopen(context: Context, name: str, *, project: str | None = None) -> Applied:
+    """
+    Let an item that was left as it is come up again; `name` is the beginning of its id.
+
+    Raises NotFound; UsageError for several.
+    """
+    run = read_only_run(context)
+    left: dict[str, tuple[str, Dismiss]] = {}
+    for each in projects_of(context, context.open_store(), project):
+        entries = dismissed(run.readings.merged_journal(each.project_id))
+        left |= {item_id: (each.project_id, entry) for item_id, entry in entries.items()}
+    matches = [item_id for item_id in left if item_id.startswith(typed_id(name))]
+    if len(name) < LEAST_ID_CHARS or not matches:
+        problem = f"nothing was left as it is whose id begins with '{name}'."
+        raise NotFound(problem, "Give the id that `cortex review --keep ID` was given.")
+    if len(matches) > 1:
+        raise several(name, "items", {item_id: str(left[item_id][1].item) for item_id in matches})
+    scope, entry = left[matches[0]]
+    row = replace(entry, is_withdrawn=True).to_row(scope, recorded_at=context.now)
+    context.open_store().journal.write(row)
+    return apply_now(context, APPLY)
 
 
 def _items(run: Run, scope: str) -> list[Item]:

@@ -1,5 +1,7 @@
 """Timeline, review, runs, costs, health, SQL and settings, each with what its command gives."""
 
+import time
+from dataclasses import replace
 from io import BytesIO
 
 import pyarrow.csv as pa_csv
@@ -9,7 +11,29 @@ import pytest
 from cortex.flows.embedders import voyage
 from cortex.flows.operations.ask import sql
 from cortex.flows.operations.care import config, doctor
+from cortex.flows.operations.change import review
+from cortex.transforms.views.review import Item
 from tests.browsing import words_of
+
+
+def test_a_timeline_that_is_followed_loads_itself_again_and_keeps_nothing_running(reader):
+    reload = '<meta http-equiv="refresh" content="15">'
+    assert reload not in reader.page("/timeline")
+    reader.explorer.asked_at = before = time.monotonic() - 600
+    followed = reader.page("/timeline?live=1")
+    assert reload in followed and ">Stop</a>" in followed
+    assert reader.explorer.asked_at == before
+    reader.page("/timeline")
+    assert reader.explorer.asked_at > before
+
+
+def test_the_review_shows_twenty_things_at_most_and_says_how_many_there_are(reader, monkeypatch):
+    items = [Item("stale", "tidepool", (f"m{n}",), ("Said.",), "it is archived") for n in range(31)]
+    [real] = review.review(reader.explorer.open_context(), project="tidepool")
+    monkeypatch.setattr(review, "review", lambda *_, **__: [replace(real, items=items)])
+    page = reader.json("/review?project=tidepool")
+    assert (page["total"], len(page["items"])) == (31, 20)
+    assert "31 things to settle, the first 20 here" in words_of(reader.page("/review?project=tidepool"))
 
 
 def test_the_timeline_leads_from_all_time_to_a_day(reader):

@@ -1,5 +1,8 @@
 """Layer 1: tool calls, answers, plans, commits."""
 
+import pytest
+
+from cortex.transforms.extract.plans import left_out_and_redone
 from cortex.transforms.extract.structural import checks_text
 from tests.sessions import call, prompt, said, text
 from tests.shown import Shown
@@ -71,12 +74,34 @@ def test_a_failure_without_a_change_is_not_mended(events: Shown) -> None:
     assert of_type(rows, "ERROR_RESOLVED") == []
 
 
+def plan_titles(rows: list[dict]) -> list[str]:
+    return [row["text"] for row in rows if row["subject"] and row["event_type"] == "PLAN_CREATED"]
+
+
 def test_a_plan_is_titled_with_what_most_of_its_steps_have_in_common(events: Shown) -> None:
     steps = ["Read the tide table", "Sort the tide table by hour", "Run tests"]
     todos = call("TodoWrite", "", todos=[{"content": step, "status": "pending"} for step in steps])
-    rows = events(prompt("Please sort everything by hour."), todos)
-    titles = [row["text"] for row in rows if row["subject"] and row["event_type"] == "PLAN_CREATED"]
-    assert titles == ["Plan: The tide table"]
+    rows = events(prompt("The hours are in no order."), todos)
+    assert plan_titles(rows) == ["Plan: The tide table"]
+
+
+@pytest.mark.parametrize(
+    ("said_before", "title"),
+    [
+        ("Please build the tide curve for the harbour page.", "Build the tide curve for the harbour page"),
+        ("Please make it the same as the curve.", "Read the gauge"),  # points back
+        ("Can you look at the failing tests?", "Read the gauge"),  # a step on the way
+    ],
+)
+def test_a_plan_has_the_words_of_who_asked_for_it_if_they_stand_alone(
+    events: Shown, said_before: str, title: str
+) -> None:
+    steps = ["Read the gauge", "Store the tides", "Draw the curve"]
+    given = [{"content": step, "status": "pending"} for step in steps]
+    assert plan_titles(events(prompt(said_before), call("TodoWrite", "", todos=given))) == [f"Plan: {title}"]
+    given[0]["status"] = "completed"  # begun in an earlier session, for what was asked for there
+    resumed = events(prompt("Please add the tar support."), call("TodoWrite", "", todos=given))
+    assert plan_titles(resumed) == ["Plan: Read the gauge"]
 
 
 def test_a_todo_list_is_one_plan_with_its_steps(events: Shown) -> None:
@@ -93,7 +118,7 @@ def test_a_todo_list_is_one_plan_with_its_steps(events: Shown) -> None:
     )
     plan = [row for row in rows if row["subject"] and row["event_type"] == "PLAN_CREATED"]
     found = {row["text"]: row["step_status"] for row in rows if row["event_type"] == "PLAN_STEP_COMPLETED"}
-    assert [row["text"] for row in plan] == ["Plan: Read the gauge"]  # its title holds no words of a person's
+    assert [row["text"] for row in plan] == ["Plan: Build the tide curve for the harbour page"]
     assert found == {
         "Read the gauge": "completed",
         "Store the tides": "in_progress",
@@ -157,3 +182,20 @@ def test_of_several_sessions_each_check_is_told_as_it_was_run_last() -> None:
     assert checks_text(["Checks: `uv run pytest -q`", "Checks: `pytest`, `mypy`, `mypy src`"]) == (
         "Commands that worked for checks and builds here: `uv run pytest -q`, `mypy`, `mypy src`"
     )
+
+
+def test_steps_that_a_later_session_leaves_out_or_does_again_are_counted(events: Shown) -> None:
+    def todos(**statuses: str) -> list[dict]:
+        given = [{"content": f"{name} the harbour tides", "status": to} for name, to in statuses.items()]
+        return call("TodoWrite", "", str(statuses), todos=given)
+
+    first = events(todos(Read="completed", Store="pending", Draw="pending"), session_id="a")
+    same = {"Read": "completed", "Store": "pending", "Draw": "pending"}
+    assert left_out_and_redone([*first, *events(todos(**same), session_id="b")]) == {"b": (0, 0)}
+    again = events(todos(Read="in_progress", Store="pending"), session_id="b")
+    assert left_out_and_redone([*first, *again]) == {"b": (1, 1)}
+    finished = events(
+        todos(Read="pending", Store="pending", Draw="pending"), todos(**dict.fromkeys(same, "completed")),
+        session_id="b",
+    )  # fmt: skip
+    assert left_out_and_redone([*first, *finished]) == {"b": (0, 1)}

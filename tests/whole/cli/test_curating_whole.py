@@ -1,5 +1,6 @@
 """Editing, pinning, superseding and indexing code: at once, in the journal, and the same after a rebuild."""
 
+import json
 from pathlib import Path
 
 from cortex.storage.settings.settings import load_settings
@@ -179,3 +180,30 @@ def test_a_confirmed_memory_counts_as_said_today_and_is_in_the_journal(cortex, s
     assert answer.out.startswith(f"{new[:12]} still holds: The door is blue")
     after = {row["memory_id"]: row["updated_at"] for row in table(store, "memories")}
     assert after[new] > before[new]
+
+
+def test_a_folder_is_listed_described_in_one_call_and_listed_again_when_it_changes(cortex, store):
+    Path("src/pump.py").write_text("def lift(): ...\n")
+    Path("src/empty.py").write_text("")
+
+    def listed(*patterns):
+        files = cortex("index-code", "--changed", *patterns, "--json").json["files"]
+        return {row["path"]: row["state"] for row in files}
+
+    assert listed() == {} and listed("src") == {"src/kiln.py": "new", "src/pump.py": "new"}
+    assert listed("src/p*.py") == {"src/pump.py": "new"}
+    words = {"src/kiln.py": PROSE, "src/pump.py": "Lifts water."}
+    answer = cortex("index-code", "--many", "--json", stdin=json.dumps(words)).json
+    assert [row["file"] for row in answer["files"]] == list(words)
+    assert listed("src") == {}
+    Path("src/pump.py").write_text("def lift(by): ...\n")
+    Path("src/kiln.py").unlink()
+    assert listed() == {"src/kiln.py": "gone", "src/pump.py": "changed"}
+
+
+def test_of_many_files_all_are_indexed_or_none(cortex, store):
+    words = {"src/kiln.py": PROSE, "src/missing.py": "Is not there."}
+    assert cortex("index-code", "--many", stdin=json.dumps(words)).code == 5
+    assert table(store, "memories") == []
+    assert cortex("index-code", "--many", stdin='["src/kiln.py"]').code == 2
+    assert cortex("index-code", "src/kiln.py", "src/pump.py").code == 2

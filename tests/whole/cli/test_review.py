@@ -61,6 +61,19 @@ def test_kept_both_stay_and_the_review_and_the_brief_ask_no_more(disputed):
     assert disputed("rebuild", "--check").code == 0
 
 
+def test_what_was_kept_can_be_opened_again_and_kept_again(disputed):
+    [item] = items(disputed)
+    kept = disputed("review", "--keep", item["id"][:8])
+    assert f"cortex review --reopen {item['id'][:8]}" in kept.out + kept.err
+    assert disputed("review", "--reopen", item["id"][:8], "--project", "kelp").code == 0
+    assert [each["id"] for each in items(disputed)] == [item["id"]]
+    assert "one writer is enough" not in disputed("brief", "--project", "kelp").out
+    assert disputed("review", "--reopen", item["id"][:8], "--project", "kelp").code == 5  # nothing is kept
+    assert disputed("review", "--keep", item["id"][:8]).code == 0
+    assert items(disputed) == []
+    assert disputed("rebuild", "--check").code == 0
+
+
 def test_asked_one_after_another(disputed):
     count = len(disputed("review", "--project", "kelp", "--json").json["projects"][0]["items"])
     assert "Nothing resolved" in disputed("review", "--ask", "--project", "kelp", stdin="quit\n").out

@@ -1,5 +1,6 @@
 """`cortex stats`: its table can be read, and says which project is which."""
 
+import json
 import re
 
 from cortex.cli.ask.figures import HEADINGS, SUMMED
@@ -28,3 +29,13 @@ def test_of_several_projects_each_has_one_row_and_all_have_totals(cortex, home, 
     assert [row.split()[0] for row in rows[:2]] == ["kelp", "reef"]
     numbers = [[int(cell) for cell in row.split()[1:7]] for row in rows[:2]]
     assert [int(cell) for cell in rows[2].split()] == [sum(column) for column in zip(*numbers, strict=True)]
+
+
+def test_the_folder_of_a_status_line_names_the_project(cortex, home, tmp_path):
+    for name in ("reef", "kelp"):
+        decisions(name, cwd=f"/home/dev/{name}").write(tmp_path / "projects")
+    cortex("backfill", tmp_path / "projects", "--engine", "plain")
+    given = json.dumps({"session_id": "s", "cwd": "/home/dev/kelp", "model": {"id": "m"}})
+    assert cortex("stats", "--stdin", stdin=given).out.startswith("kelp: 1 session")
+    refused = cortex("stats", "--stdin", stdin="no JSON")
+    assert "names no folder" in refused.err

@@ -83,6 +83,21 @@ def test_forgetting_shows_what_goes_and_then_it_is_gone_from_every_page_and_file
     assert [path for path in home.rglob("*") if path.is_file() and word.encode() in path.read_bytes()] == []
 
 
+def test_what_the_review_kept_as_it_is_comes_up_again_when_that_is_taken_back(browser):
+    context = browser.explorer.open_context()
+    for text in ("Use npm for the web client.", "Do not use npm for the web client; use pnpm."):
+        remember.remember(context, text, memory_type="decision", project=PROJECT)
+
+    def listed():
+        return [each["id"] for each in browser.json(f"/review?project={PROJECT}")["items"]]
+
+    [item, *_] = before = listed()
+    html = browser.do(f"/review/{item}/keep", project=PROJECT)
+    assert listed() == before[1:]
+    undo(browser, html)
+    assert listed() == before
+
+
 @pytest.mark.parametrize("fields", [{}, {"agreed": "yes"}, {"agreed": "yes", "going": "0123456789abcdef"}])
 def test_nothing_is_forgotten_that_was_not_shown(browser, memory, fields):
     assert browser.send(f"/memory/{memory['memory_id']}/forget", **fields).status_code == 400

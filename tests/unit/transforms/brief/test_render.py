@@ -497,6 +497,27 @@ def passed_by(count: int) -> pa.Table:
     return pa.table(rows | {"started_at": pa.array(begun, UTC_US), "ended_at": pa.array(begun, UTC_US)})
 
 
+def test_an_older_unfinished_plan_stays_as_one_line():
+    older = memory(1, "Plan: Flags. Done: schema. Now: filter. Next: docs; release", memory_type="progress")
+    oldest = memory(0, "Plan: Poller. Next: scheduler", memory_type="progress")
+    newest = memory(3, "Plan: Charts. Now: axes. Next: legend", memory_type="progress")
+    text = brief(oldest, older, newest)
+    assert text.split("\n")[4:8] == [
+        "- Charts (17 Sep 26)",
+        "  - now: axes",
+        "  - next: legend",
+        "- Unfinished: Flags; 3 steps left (15 Sep 26)",
+    ]
+    assert "Poller" not in text
+
+
+def test_a_plan_that_sessions_went_by_without_is_told_as_unfinished():
+    rested = memory(0, "Plan: Flags. Now: filter. Next: docs", memory_type="progress")
+    assert "- Unfinished: Flags; 2 steps left (14 Sep 26)" in brief(rested, sessions=passed_by(5))
+    done = memory(0, "Plan: Flags. All 3 steps done.", memory_type="progress")
+    assert "Unfinished" not in brief(done, sessions=passed_by(5))
+
+
 @pytest.mark.parametrize(
     ("sessions", "line"),
     [

@@ -14,7 +14,7 @@ from cortex.storage.settings.reference import read_policy
 from cortex.transforms.database import query, sql_text
 from cortex.transforms.memory.lifecycle import ACTIVITY, WEAK
 from cortex.transforms.schemas import EDGES, EVENTS, MEMORIES, PASSAGES, TURNS, UTC_US
-from cortex.transforms.views.metrics import REPEATS
+from cortex.transforms.views.metrics import PLANS, REPEATS
 
 HERE = Path(__file__).parents[3] / "sql"
 POLICY = read_policy(None)
@@ -32,6 +32,7 @@ INPUTS = {
     "turns": TURNS.arrow,
     "known_turns": TURNS.arrow,
     "repeats": REPEATS,
+    "plans": PLANS,
     "sessions": pa.schema([("project_id", pa.string()), ("session_id", pa.string()), ("started_at", UTC_US)]),
     "activity": ACTIVITY,
     "weak": WEAK,
@@ -52,7 +53,7 @@ INPUTS = {
         ]
     ),
 }
-UNNAMED = {pa.int16(): 0, pa.int32(): 0}
+UNNAMED = {pa.int16(): 0, pa.int32(): 0, pa.int64(): 0}
 # What a case does not say about a row.
 UNSAID = {
     "project_id": "p",
