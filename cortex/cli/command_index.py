@@ -82,6 +82,6 @@ SECTIONS = {
             "cortex.cli.keep.rebuild",
             "Show what the current extractor would make of old sessions.",
         ),
-        "eval": ("cortex.cli.keep.eval", "Measure Cortex against hand-made labels."),
+        "eval": ("cortex.cli.keep.eval", "Measure Cortex against hand-made labels and tasks."),
     },
 }

@@ -42,12 +42,14 @@ def show_memory(request: ViewRequest) -> Page:
     """Show a memory: statement, reasons, evidence with the turns around it, relations, history."""
     shown = _memory(request)
     history = memory_details.history_of(request.context, shown.row)
+    related = memory_details.relations_of(request.context, shown.row["memory_id"])
     data = {
         "memory": shown.row,
         "project": _label(shown),
         "places": history.places,
         "places_total": len(shown.row["evidence"]),
-        "related": memory_details.relations_of(request.context, shown.row["memory_id"]),
+        "related": related,
+        "use": listing.profit_and_loss(shown.row, shown.uses, related),
         "replaced": history.replaced,
         "replaced_by": history.replaced_by,
         "changes": history.changes,

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence, Set
 from dataclasses import dataclass
+from datetime import datetime
 
 from cortex.flows.context import Context
 from cortex.flows.operations.ids import LEAST_ID_CHARS, several, typed_id
@@ -38,12 +39,17 @@ class Listed:
 
 @dataclass(frozen=True)
 class Details:
-    """A memory or a session with all that is known of it, and what belongs to it: relations or memories."""
+    """
+    A memory or a session with all that is known of it, and what belongs to it: relations or memories.
+
+    `uses` are a memory's rows of USES, the newest first.
+    """
 
     kind: str
     row: Row
     labels: Mapping[str, str]
     others: Sequence[Row]
+    uses: Sequence[Row] = ()
 
 
 def list_memories(
@@ -163,8 +169,45 @@ def show(context: Context, target: str, *, with_others: bool = True) -> Details:
         row = catalogue.read("sessions", (), {"session_id": [name]}, order="project_id")[0]
         return Details(kind, row, labels, memories_of_session(context, name) if with_others else ())
     [row] = catalogue.read("memories", (), {"memory_id": [name]})
-    return Details(
-        kind, row, labels, related(catalogue, name, catalogue.edges_at(name)) if with_others else ()
+    others = related(catalogue, name, catalogue.edges_at(name)) if with_others else ()
+    return Details(kind, row, labels, others, catalogue.uses_of(name))
+
+
+@dataclass(frozen=True)
+class ProfitAndLoss:
+    """
+    What came of a memory: sessions that were shown it, used it, cited it, and corrected what it names.
+
+    `briefs` and `prompts` are how often it was told; `contradicted` counts what stands against it or took its
+    place.
+    """
+
+    sessions: int
+    briefs: int
+    prompts: int
+    used: int
+    cited: int
+    recalled: int
+    corrected: int
+    contradicted: int
+    last_used_at: datetime | None
+
+
+def profit_and_loss(memory: Row, uses: Sequence[Row], others: Sequence[Row]) -> ProfitAndLoss:
+    """Return what came of a row of MEMORIES with its USES and its relations, as `related` gives them."""
+    against = {other["memory_id"] for other in others if other["edge_type"] == "contradicts"}
+    against |= {memory[name] for name in ("superseded_by", "closed_by") if memory[name]}
+    used = [row["used_at"] for row in uses if row["used_at"]]
+    return ProfitAndLoss(
+        len(uses),
+        sum(row["briefs"] for row in uses),
+        sum(row["prompts"] for row in uses),
+        len(used),
+        sum(row["is_cited"] for row in uses),
+        memory["access_count"],
+        sum(row["is_corrected"] for row in uses),
+        len(against),
+        max(used, default=None),
     )
 
 
