@@ -94,6 +94,27 @@ def resumed_output(home: str, folders: list[str], session_id: str) -> bytes | No
     return _output([cut(text, _MAX_CHARACTERS)], "")
 
 
+def shown_ids(home: str, folders: list[str], output: bytes | None) -> tuple[str, list[str]]:
+    """
+    Return the project of `folders` and the memories that the `output` told of its brief, by id.
+
+    Where the client reads the brief from a file of the project itself, that is the whole of it.
+    """
+    project_id = find_project(os.path.join(home, "published"), folders)
+    if project_id is None:
+        return "", []
+    lines = _brief_lines(os.path.join(home, "published", project_id))
+    if not has_file(home, folders):
+        context = json.loads(output)["hookSpecificOutput"]["additionalContext"] if output else ""
+        given = set(map(_unmarked, context.split("\n")))
+        lines = [(name, text) for name, text in lines if _unmarked(harmless(text)) in given]
+    return project_id, list(dict.fromkeys(name for name, _ in lines if name))
+
+
+def _unmarked(text: str) -> str:
+    return text.partition("\n")[0].partition(branches.MARK_BEGINS)[0]
+
+
 def _brief_lines(published: str) -> list[tuple[str, str]]:
     """Return the lines of a published brief with the memory that each tells."""
     try:

@@ -83,13 +83,28 @@ def session_start(home: str, payload: dict[str, object]) -> None:
                 # Unbuffered: a flush that fails at exit would turn the exit code into 120.
                 ticket.write_all(1, output)
             shown.begin(os.path.join(home, "staging"), field(payload, "session_id"), output)
+            log_brief(home, payload, output)
         elif payload.get("source") == "resume":
             since = brief.resumed_output(home, folders_of(payload), field(payload, "session_id"))
             if since:
                 ticket.write_all(1, since)
+                log_brief(home, payload, since)
     except Exception as problem:  # the sweep comes all the same
         log(home, "session-start", problem)
     sweep.sweep(os.path.join(home, "staging"), transcript_of(payload, "transcript_path"), time.time_ns())
+
+
+def log_brief(home: str, payload: dict[str, object], output: bytes | None) -> None:
+    """Note which memories a session was told at its start."""
+    if TYPE_CHECKING or __package__:
+        from cortex.hooks import brief, shown
+    else:
+        import brief
+        import shown
+    project_id, ids = brief.shown_ids(home, folders_of(payload), output)
+    session_id = field(payload, "session_id")
+    staging = os.path.join(home, "staging")
+    shown.log_shown(staging, "session-start", project_id, session_id, ids, time.time_ns())
 
 
 def user_prompt_submit(home: str) -> None:

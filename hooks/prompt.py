@@ -11,7 +11,6 @@ import json
 import math
 import os
 import re
-import time
 from heapq import heapify, heappop, heappush
 
 TYPE_CHECKING = False
@@ -586,11 +585,10 @@ NOT_A_PERSONS = (
     *("<system-reminder", "[Request interrupted", "This session is being continued"),
 )
 
-# Entries of the journal that wait. With more no run has taken any in for months: its index is old, too.
-MAX_WAITING = 1_000
-
 # Of the journal's entry about what was shown.
 KIND, ACTOR = "recall", "prompt"
+# Of the log's row about it.
+EVENT = "user-prompt-submit"
 
 
 def prompt_output(home: str, payload: dict[str, object], folders: list[str], now_ns: int) -> bytes | None:
@@ -610,7 +608,7 @@ def prompt_output(home: str, payload: dict[str, object], folders: list[str], now
     if not choices.HookSettings(home, project_id).is_on("recall.at_prompt", True):
         return None
     staging = os.path.join(home, "staging")
-    if _is_full(os.path.join(staging, "journal")):
+    if shown.is_full(os.path.join(staging, "journal")):  # the index is as old as what waits
         return None
     seen = shown.read(staging, session_id)
     seen.prompts += 1
@@ -625,6 +623,7 @@ def prompt_output(home: str, payload: dict[str, object], folders: list[str], now
         return None
     shown_text = "\n".join([FRAME, *(text for note in matches for text in (note.line, *note.shown))])
     _write_entry(staging, project_id, sorted(echo.fingerprints_of(shown_text)), now_ns)
+    shown.log_shown(staging, EVENT, project_id, session_id, [note.id for note in matches], now_ns)
     context = brief.harmless("\n".join([FRAME, *(note.line for note in matches)]))
     inner = {"hookEventName": "UserPromptSubmit", "additionalContext": context}
     return json.dumps({"hookSpecificOutput": inner}).encode()
@@ -648,7 +647,7 @@ def notes_for(
         try:
             connection = open_index(path)
             try:
-                matches = _notes_in(connection, project_id, prompt, session_id, seen)
+                matches = notes_in(connection, project_id, prompt, session_id, seen)
             finally:
                 connection.close()
         except (sqlite3.Error, ValueError, KeyError, TypeError):
@@ -658,9 +657,10 @@ def notes_for(
     return []
 
 
-def _notes_in(
+def notes_in(
     connection: sqlite3.Connection, project_id: str, prompt: str, session_id: str, seen: shown.ShownRecord
 ) -> list[Note]:
+    """Return the notes for a prompt out of an open index; none if it has another layout."""
     if layout_version(connection) != SEARCH_VERSION:
         return []
     settings, scopes = read_settings(connection), [project_id, GLOBAL_PART]
@@ -710,17 +710,9 @@ def _budget(settings: SearchSettings, seen: shown.ShownRecord) -> int:
     return int(min(most, numbers["session_prompt_tokens"] - seen.tokens)) - FRAME_TOKENS
 
 
-def _is_full(journal: str) -> bool:
-    try:
-        return len(os.listdir(journal)) >= MAX_WAITING
-    except FileNotFoundError:
-        return False
-
-
 def _write_entry(staging: str, project_id: str, marks: list[str], now_ns: int) -> None:
     """Note in the journal what was told, as a recall that reinforces nothing: nobody asked for it."""
-    seconds, rest_ns = divmod(now_ns, 1_000_000_000)
-    at = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds)) + f".{rest_ns // 1000:06d}+00:00"
+    at = shown.instant(now_ns)
     payload = json.dumps({"memory_ids": [], "told": marks}, sort_keys=True)
     entry = {
         "entry_id": identity.content_id(at, KIND, project_id, "", ACTOR, payload),

@@ -1,18 +1,23 @@
-"""What a session was shown already, so that nothing is shown twice: a small file a session in staging."""
+"""
+What a session was shown: a small file a session in staging, so that nothing is shown twice, and a row of the
+log of calls, by which what came of it is counted.
+"""
 
 from __future__ import annotations
 
 import json
 import os
+import time
 import zlib
 
 TYPE_CHECKING = False
 if TYPE_CHECKING or __package__:
-    from cortex.hooks import branches, ticket
+    from cortex.hooks import branches, identity, ticket
     from cortex.hooks.evidence.statements import KNOWN_SHARE
     from cortex.hooks.evidence.text import words_in
 else:
     import branches
+    import identity
     import ticket
     from evidence.statements import KNOWN_SHARE
     from evidence.text import words_in
@@ -25,6 +30,12 @@ MAX_SESSIONS = 256
 # Statements remembered in a session: what fits into all of its notes and a brief.
 MAX_STATEMENTS = 400
 _MAX_BYTES = 256 * 1024
+
+# Where what was shown waits for a run, as a row of the table `calls` whose transport is this; with more
+# waiting no run has taken any in for months.
+CALLS_FOLDER, TRANSPORT = "calls", "hook"
+MAX_WAITING = 1_000
+_MAX_SESSION_CHARS = 200
 
 
 class ShownRecord:
@@ -58,11 +69,15 @@ class ShownRecord:
 def begin(staging: str, session_id: str, output: bytes | None) -> None:
     """Forget what the session was shown, bar the lines of the brief in the `output` that it is handed now."""
     brief = json.loads(output)["hookSpecificOutput"]["additionalContext"] if output else ""
+    record = record_of_brief(brief)
+    if record.statements or os.path.exists(_path(staging, session_id)):
+        save_record(staging, session_id, record)
+
+
+def record_of_brief(brief: str) -> ShownRecord:
+    """Return the record of a session that was handed a brief and nothing else."""
     lines = [line.partition(branches.MARK_BEGINS)[0] for line in brief.split("\n") if line.startswith("- ")]
-    if lines or os.path.exists(_path(staging, session_id)):
-        shown = ShownRecord({})
-        shown.statements = [_hashes(line) for line in lines]
-        save_record(staging, session_id, shown)
+    return ShownRecord({"statements": [list(_hashes(line)) for line in lines]})
 
 
 def read(staging: str, session_id: str) -> ShownRecord:
@@ -89,6 +104,53 @@ def save_record(staging: str, session_id: str, shown: ShownRecord) -> None:
     ticket.write_whole(staging, path, json.dumps(record, separators=(",", ":")).encode(), durable=False)
     if is_new:
         _keep_newest(os.path.dirname(path))
+
+
+def log_shown(
+    staging: str, tool: str, project_id: str, session_id: str, memory_ids: list[str], now_ns: int
+) -> None:
+    """
+    Note in the log of calls which memories a session was shown, by their ids alone.
+
+    `tool` says where: the event of the hook. It reinforces nothing: nobody asked for them.
+    """
+    folder = os.path.join(staging, CALLS_FOLDER)
+    if not memory_ids or is_full(folder):
+        return
+    at = instant(now_ns)
+    session = session_id[:_MAX_SESSION_CHARS].encode("utf-8", "replace").decode()
+    arguments = json.dumps({"memory_ids": memory_ids, "session_id": session}, sort_keys=True)
+    row = {
+        "call_id": identity.content_id("shown", at, tool, project_id, arguments),
+        "called_at": at,
+        "project_id": project_id,
+        "caller": "cortex",
+        "transport": TRANSPORT,
+        "tool": tool,
+        "arguments": arguments,
+        "outcome": "ok",
+        "seconds": 0.0,
+        "usd": 0.0,
+    }
+    path = os.path.join(folder, f"{row['call_id']}.json")
+    try:  # noqa: SIM105
+        ticket.write_whole(staging, path, json.dumps(row).encode(), durable=False)
+    except OSError:
+        pass  # a count is lost, which is better than what was to be shown
+
+
+def instant(now_ns: int) -> str:
+    """Return an instant as entries have it: UTC, with microseconds."""
+    seconds, rest_ns = divmod(now_ns, 1_000_000_000)
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds)) + f".{rest_ns // 1000:06d}+00:00"
+
+
+def is_full(folder: str) -> bool:
+    """Return whether more waits in a folder than any run would leave."""
+    try:
+        return len(os.listdir(folder)) >= MAX_WAITING
+    except FileNotFoundError:
+        return False
 
 
 def _hashes(text: str) -> frozenset[int]:

@@ -320,9 +320,13 @@ CALLS = Table(
         column("called_at", UTC_US, "when it came"),
         column("project_id", pa.string(), "project of the caller's folder, or 'global'"),
         column("caller", pa.string(), "client and version as it says itself, or the subject of its token"),
-        column("transport", pa.string(), "stdio or http"),
-        column("tool", pa.string(), "tool that was called, or read_resource"),
-        column("arguments", pa.string(), "arguments as JSON; of a text its length alone"),
+        column("transport", pa.string(), "stdio or http; hook: what a session was shown without asking"),
+        column("tool", pa.string(), "tool that was called, read_resource, or the event of the hook"),
+        column(
+            "arguments",
+            pa.string(),
+            "arguments as JSON; of a text its length alone; of a hook the memories shown",
+        ),
         column("outcome", pa.string(), "ok, asked (a person had to answer first), or the code of an error"),
         column("seconds", pa.float64(), "from the call to its answer", unit="seconds"),
         column("usd", pa.float64(), "what a language model cost meanwhile", unit="US dollars"),
@@ -506,6 +510,34 @@ METRICS = Table(
     ),
 )
 
+USES = Table(
+    name="uses",
+    version=1,
+    key=("project_id", "session_id", "memory_id"),
+    columns=(
+        column("project_id", pa.string(), "project of the session"),
+        column("session_id", pa.string(), "session that was shown the memory"),
+        column("memory_id", pa.string(), "memory that it was shown; of the project, or a global one"),
+        column("shown_at", UTC_US, "when it was first shown there"),
+        column("briefs", pa.int64(), "times that a brief told it, again after a compaction", unit="count"),
+        column("prompts", pa.int64(), "messages that it was quoted beside", unit="count"),
+        column(
+            "used_at",
+            UTC_US,
+            "first call of a tool after that with a name of the memory that the person had not said by then",
+            null=True,
+        ),
+        column("used_name", pa.string(), "that name: of code, a file or a command", null=True, is_text=True),
+        column("is_cited", pa.bool_(), "whether the assistant named the memory's id afterwards"),
+        column(
+            "is_corrected",
+            pa.bool_(),
+            "whether the person then refused a call or complained with a name of the memory",
+        ),
+        column("turns", pa.int64(), "turns that the session had when this was counted", unit="count"),
+    ),
+)
+
 PROJECTS = Table(
     name="projects",
     version=1,
@@ -546,5 +578,5 @@ SESSIONS = Table(
 
 ALL_TABLES = (
     *(TURNS, EVENTS, SETTLED, REPLIES, JOURNAL, CALLS, VECTORS),
-    *(MEMORIES, EDGES, PASSAGES, METRICS, PROJECTS, SESSIONS),
+    *(MEMORIES, EDGES, PASSAGES, METRICS, USES, PROJECTS, SESSIONS),
 )

@@ -126,3 +126,7 @@ def caller_role(text: str) -> CallerRole:
     if not subject or role not in ROLES or not (not folder or folder.startswith(("/", "~"))):
         raise ValueError(text)
     return CallerRole(subject, role, folder)
+
+
+# The transport of rows of CALLS in which hooks noted what they showed.
+SHOWN_BY_HOOK = "hook"

@@ -152,10 +152,15 @@ def as_of(run: Run, day: datetime, scopes: Sequence[str], *, searchable: bool = 
 
     Its tables are in memory; `searchable` ones have passages too. Nothing is written.
     """
+    until = ENDLESS if day == start_of_day(run.now) else day + timedelta(days=1)
+    return known_before(run, until, scopes, searchable=searchable)
+
+
+def known_before(run: Run, until: datetime, scopes: Sequence[str], *, searchable: bool = False) -> Run:
+    """Return a run as `as_of` does, of what had been said and noted before an instant."""
     store = Store(run.store.home)
     store.tables = store.tables_in_memory()
-    is_today = day == start_of_day(run.now)
-    until = ENDLESS if is_today else day + timedelta(days=1)
+    is_today = until == ENDLESS
 
     def extracted(part: str, turns: pa.Table) -> pa.Table:
         return events_of(past, part, turns)

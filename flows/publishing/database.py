@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from cortex.flows.run.run import Run
 from cortex.hooks.evidence.statements import outcome_parts
+from cortex.storage.lake.lake import each_key_once
 from cortex.storage.lake.manifest import Output
 from cortex.storage.published.catalogue import projects_document
 from cortex.storage.published.published import SNAPSHOTS, SnapshotFile, SnapshotRows
@@ -24,6 +25,7 @@ from cortex.transforms.errors import FileDamaged
 from cortex.transforms.extract.events import sent_prompts, without_wrapping
 from cortex.transforms.identity import content_id
 from cortex.transforms.schemas import (
+    CALLS,
     EDGES,
     EVENTS,
     GLOBAL_SCOPE,
@@ -31,10 +33,21 @@ from cortex.transforms.schemas import (
     METRICS,
     PROJECTS,
     SESSIONS,
+    TURNS,
+    USES,
+    UTC_US,
     Row,
     Table,
+    values,
 )
-from cortex.transforms.views.metrics import session_metrics
+from cortex.transforms.views.metrics import (
+    names_in,
+    session_metrics,
+    session_uses,
+    showings_in,
+    still_counted,
+)
+from cortex.transforms.words.facts import Vocabulary
 from cortex.transforms.words.sentences import shortened
 
 # -- What the last snapshots hold of scopes that have not changed since: a run makes only what it touched.
@@ -44,6 +57,8 @@ SNAPSHOTS_VERSION = "2"
 # Snapshots of what the tables hold on a day; the others follow from what was said alone.
 OF_TABLES = (MEMORIES, EDGES, PROJECTS)
 OF_SESSIONS = (METRICS, SESSIONS)
+# Counted anew for the sessions that went on alone.
+BY_SESSION = (USES,)
 
 
 @dataclass(frozen=True)
@@ -65,16 +80,23 @@ class Snapshots:
             return None
         return file.rows_of(scope)
 
+    def former_rows_of(self, table: Table, scope: str) -> pa.Table:
+        """Return the rows that a scope had when they were last made, whatever has changed since."""
+        file = self.files.get(table.name)
+        rows = file.rows_of(scope) if file is not None else None
+        return table.empty() if rows is None else rows
+
     def row_of(self, table: Table, scope: str) -> Row | None:
-        """Return the one row of a scope; None if it is to be made."""
+        """Return the one row of a scope; None if it is to be reusable."""
         rows = self.rows_of(table, scope)
         return rows.to_pylist()[0] if rows is not None and rows.num_rows == 1 else None
 
 
 def last_snapshots(run: Run) -> Snapshots:
     """Return what can be reused of the published snapshots; a scope that failed keeps nothing of them."""
-    fingerprints = {table.name: _fingerprints_of(run, table) for table in (*OF_TABLES, *OF_SESSIONS)}
-    files = {table.name: run.store.published.snapshot(table) for table in (*OF_TABLES, *OF_SESSIONS)}
+    reusable = (*OF_TABLES, *OF_SESSIONS, *BY_SESSION)
+    fingerprints = {table.name: _fingerprints_of(run, table) for table in reusable}
+    files = {table.name: run.store.published.snapshot(table) for table in reusable}
     return Snapshots(fingerprints, files)
 
 
@@ -85,7 +107,9 @@ def _fingerprints_of(run: Run, table: Table) -> dict[str, str]:
         if scope in run.outcome.failed or not all(noted):
             continue
         version = (SNAPSHOTS_VERSION, str(table.version))
-        state = noted if table in OF_TABLES else [run.fingerprints.inputs(scope)]
+        state = [run.fingerprints.inputs(scope)] if table in OF_SESSIONS else noted
+        if table in BY_SESSION:
+            state = [*noted, *(run.store.lake.fingerprint(CALLS, part) for part in run.readings.parts(scope))]
         states[scope] = content_id(*version, *state)
     return states
 
@@ -258,6 +282,7 @@ class _Derived:
             "memories": self._memories,
             "edges": lambda: _pieces(self._run, EDGES, self._known),
             "metrics": self._metrics,
+            "uses": lambda: _uses(self._run, self._known),
             "sessions": self._sessions,
             "projects": lambda: [self._projects],
         }
@@ -339,3 +364,53 @@ def _pieces(run: Run, table: Table, known: Snapshots) -> Iterator[pa.Table]:
     for scope in run.readings.scopes():
         rows = known.rows_of(table, scope)
         yield run.store.tables.open(scope, table.name).read().cast(table.arrow) if rows is None else rows
+
+
+def _uses(run: Run, known: Snapshots) -> Iterator[pa.Table]:
+    """Yield the USES of each project; only sessions that went on, or were shown more, are read again."""
+    vocabulary = Vocabulary.of(run.policy)
+    for scope in run.readings.scopes():
+        if scope == GLOBAL_SCOPE or scope in run.outcome.failed:
+            continue
+        rows = known.rows_of(USES, scope)
+        yield _counted_uses(run, known, scope, vocabulary) if rows is None else rows
+
+
+def _counted_uses(run: Run, known: Snapshots, scope: str, vocabulary: Vocabulary) -> pa.Table:
+    lake, parts = run.store.lake, run.readings.parts(scope)
+    calls = pa.concat_tables([CALLS.empty(), *(lake.read(CALLS, part) for part in parts)])
+    if run.readings.is_past:
+        calls = calls.filter(pc.less_equal(calls["called_at"], pa.scalar(run.now, UTC_US)))
+    showings = showings_in(calls)
+    if not showings.num_rows:
+        return USES.empty()
+    ids = sorted(set(values(showings, "memory_id")))
+    read = [
+        run.store.tables.open(each, MEMORIES.name).read(["memory_id", "text", "files"], {"memory_id": ids})
+        for each in (scope, GLOBAL_SCOPE)
+    ]
+    memories = [row for rows in read for row in rows.to_pylist()]
+    names = names_in(memories, vocabulary)
+    held = pa.array(sorted({row["memory_id"] for row in memories}), pa.string())
+    showings = showings.filter(pc.is_in(showings["memory_id"], held))
+    before = known.former_rows_of(USES, scope)
+    sessions = set(values(showings, "session_id"))
+    kept = still_counted(before, showings, names, _turn_counts(run, parts, sessions))
+    fresh = sessions - kept
+    turns = each_key_once(TURNS, pa.concat_tables([lake.read(TURNS, p, sessions=fresh) for p in parts]))
+    if run.readings.is_past:
+        turns = turns.filter(pc.less_equal(turns["said_at"], pa.scalar(run.now, UTC_US)))
+    is_kept = pc.is_in(before["session_id"], pa.array(sorted(kept), pa.string()))
+    counted = showings.filter(pc.is_in(showings["session_id"], pa.array(sorted(fresh), pa.string())))
+    rows = pa.concat_tables([before.filter(is_kept), session_uses(counted, names, turns, run.policy, scope)])
+    return rows.sort_by([("session_id", "ascending"), ("memory_id", "ascending")])
+
+
+def _turn_counts(run: Run, parts: Sequence[str], sessions: set[str]) -> dict[str, int]:
+    columns = ["turn_id", "session_id"]
+    read = [run.store.lake.read(TURNS, part, columns, sessions) for part in parts]
+    counts: dict[str, set[str]] = defaultdict(set)
+    for rows in read:
+        for turn_id, session_id in zip(values(rows, "turn_id"), values(rows, "session_id"), strict=True):
+            counts[session_id].add(turn_id)
+    return {name: len(ids) for name, ids in counts.items()}

@@ -25,6 +25,7 @@ from cortex.flows.run_report import StageReport
 from cortex.flows.stages.guard import guard_briefs
 from cortex.hooks.echo import fingerprints_of
 from cortex.storage.published.catalogue import SHOWN_EVERYWHERE, SHOWN_FROM, shown_from
+from cortex.storage.published.published import SNAPSHOTS
 from cortex.storage.settings.reference import word_ranks
 from cortex.storage.store import DATABASE
 from cortex.transforms.audit import archive_violations, brief_violations
@@ -151,7 +152,8 @@ def database(run: Run) -> None:
         states = [run.fingerprints.aged(scope, run.day) for scope in scopes]
         files, merged = sorted(run.store.lake.manifest.files), run.store.projects.merged()
         # The views name the lake's files by their paths: in a store that was moved they are written again.
-        inputs = content_id(*states, *files, *merged, str(run.store.lake.root))
+        tables = [f"{table.name} {table.version}" for table in SNAPSHOTS]
+        inputs = content_id(*states, *files, *merged, str(run.store.lake.root), *tables)
         is_there = run.store.published.database_path.is_file()
         if not (is_there and run.ledger.has_made(*DATABASE, inputs)):
             publish_database(run, scopes, inputs)

@@ -85,6 +85,8 @@ def _state_of(descriptor: int) -> FileState:
 _MANIFEST = "runs/manifest.json"
 PROJECTS_FILE = "catalogue.json"
 
+USES_NAME = "uses"
+
 # How what holds in every project is called where projects are listed.
 GLOBAL_LABEL = "(global)"
 
@@ -199,6 +201,12 @@ class Catalogue:
     def edges_at(self, memory_id: str) -> list[Row]:
         """Return EDGES with a memory at one of their ends. Raises as `read`."""
         return self._select("edges", (), " where source_id = ? or target_id = ?", [memory_id, memory_id])
+
+    def uses_of(self, memory_id: str) -> list[Row]:
+        """Return USES of a memory, the newest first; none of a store that an older version published."""
+        if self.is_ready and not (self._root / f"{USES_NAME}.parquet").is_file():
+            return []
+        return self.read(USES_NAME, (), {"memory_id": [memory_id]}, order="shown_at desc, session_id")
 
     def memories_resting_on(self, session_id: str) -> list[Row]:
         """Return MEMORIES with evidence in a session, in the order they were first said. Raises as `read`."""

@@ -37,6 +37,7 @@ from cortex.transforms.schemas import (
     PROJECTS,
     SESSIONS,
     TURNS,
+    USES,
     Table,
 )
 
@@ -46,7 +47,10 @@ from cortex.transforms.schemas import (
 FROM_THE_LAKE = (TURNS, EVENTS, JOURNAL, CALLS)
 
 # What a run makes from it and publishes, as a table and as Parquet.
-SNAPSHOTS = (MEMORIES, EDGES, METRICS, PROJECTS, SESSIONS)
+SNAPSHOTS = (MEMORIES, EDGES, METRICS, USES, PROJECTS, SESSIONS)
+
+# What earlier versions did not publish: without rows until the next run.
+ADDED_LATER = (USES,)
 
 # Turns whose words somebody chose: what a search by meaning looks through.
 _PROSE = ("prompt", "command", "text", "rejection", "choice", "plan", "summary", "recap")
@@ -75,6 +79,7 @@ VIEW_MEANINGS = {
     "memories": "The facts kept, with type, status, confidence and the lines they rest on.",
     "edges": "Relations between memories.",
     "metrics": "Figures by session: corrections, decisions made twice, files read again.",
+    "uses": "What sessions did with the memories that they were shown: used, cited, corrected.",
     "projects": "The projects, with folders, sessions and how much each remembers.",
     "sessions": "The sessions: when, on which branch, what came of each and what was left open.",
     "passages": "The turns that are prose: prompts, answers, plans, choices, summaries.",
@@ -379,6 +384,8 @@ class Published:
         )
         database.execute("use made")
         for table in SNAPSHOTS:
+            if table in ADDED_LATER and not self._path_of(table).is_file():
+                write_snapshot(self._home, self._path_of(table), table, (), {})
             # From the file: the rows of a million memories are never in memory together.
             rows = _from_parquet(self._path_of(table))
             database.execute(f"create table {table.name} as {rows}")

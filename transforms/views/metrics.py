@@ -1,11 +1,12 @@
 """
-How each session went, from the first day on, and what was decided again: by which memory must prove its
-worth.
+How each session went, what was decided again, and what sessions did with what they were shown: by which
+memory must prove its worth.
 """
 
+import json
 import re
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,10 +20,14 @@ from cortex.transforms.extract.plans import left_out_and_redone
 from cortex.transforms.policy import Policy
 from cortex.transforms.schemas import (
     METRICS,
+    USES,
+    UTC_US,
     Row,
     arrow_of,
     column,
+    values,
 )
+from cortex.transforms.vocabulary import SHOWN_BY_HOOK
 from cortex.transforms.words.facts import (
     CODE_NAME,
     NUMBER,
@@ -239,3 +244,110 @@ def session_metrics(turns: pa.Table, events: pa.Table, policy: Policy) -> pa.Tab
         plans=plans_of(events_read, policy),
     )
     return rows.cast(METRICS.arrow)
+
+
+# -- What sessions did with the memories that they were shown.
+
+SHOWINGS = arrow_of(
+    [
+        column("session_id", pa.string(), "session that was shown a memory"),
+        column("memory_id", pa.string(), "the memory"),
+        column("shown_at", UTC_US, "when it was first shown"),
+        column("briefs", pa.int64(), "times that a brief told it", unit="count"),
+        column("prompts", pa.int64(), "messages that it was quoted beside", unit="count"),
+    ]
+)
+NAMES = arrow_of(
+    [
+        column("memory_id", pa.string(), "a memory"),
+        column("name", pa.string(), "a name in it, lower case: of code, a file or a command"),
+    ]
+)
+TURN_COLUMNS_OF_USE = ["session_id", "agent_id", "kind", "said_at", "text", "tool_input"]
+# Where what a hook showed is counted.
+_COUNTED_AS = {"session-start": "briefs", "user-prompt-submit": "prompts"}
+# Shorter names occur by chance ("md", "v1"); of many names the first are those of the statement itself.
+_SHORTEST_NAME, _MOST_NAMES = 4, 12
+_HAS_LETTERS = re.compile(r"[^\W\d_]{2}")
+# Digits of an id by which the prompt hook and recall name a memory.
+ID_CHARS_OF_CITATION = 8
+
+
+def showings_in(calls: pa.Table) -> pa.Table:
+    """Return SHOWINGS, one row a session and memory: what hooks noted in CALLS of one project."""
+    rows: dict[tuple[str, str], Row] = {}
+    for call in calls.sort_by("called_at").to_pylist():
+        column_name = _COUNTED_AS.get(call["tool"])
+        if call["transport"] != SHOWN_BY_HOOK or column_name is None:
+            continue
+        try:
+            arguments = json.loads(call["arguments"])
+            session, ids = str(arguments["session_id"]), [str(name) for name in arguments["memory_ids"]]
+        except (ValueError, KeyError, TypeError):  # somebody else's file
+            continue
+        for name in dict.fromkeys(ids):
+            empty = {"shown_at": call["called_at"], "briefs": 0, "prompts": 0}
+            row = rows.setdefault((session, name), {"session_id": session, "memory_id": name, **empty})
+            row[column_name] += 1
+    return pa.Table.from_pylist([rows[key] for key in sorted(rows)], schema=SHOWINGS)
+
+
+def names_in(memories: Iterable[Row], vocabulary: Vocabulary) -> pa.Table:
+    """Return NAMES of memories, which have memory_id, text and files."""
+    rows = []
+    for memory in memories:
+        files = [name.casefold().rstrip("/").rpartition("/")[2] for name in memory["files"]]
+        spoken = sorted(vocabulary.fact(memory["text"]).names)
+        names = [name.strip("`'\".,:;()") for name in dict.fromkeys((*spoken, *files))]
+        kept = [name for name in names if len(name) >= _SHORTEST_NAME and _HAS_LETTERS.search(name)]
+        rows += [{"memory_id": memory["memory_id"], "name": name} for name in kept[:_MOST_NAMES]]
+    return pa.Table.from_pylist(rows, schema=NAMES)
+
+
+def session_uses(
+    showings: pa.Table, names: pa.Table, turns: pa.Table, policy: Policy, scope: str
+) -> pa.Table:
+    """
+    Return USES of the sessions of one project, ordered by session and memory.
+
+    Takes SHOWINGS, NAMES and TURNS. A memory was used where a call of a tool after it was shown has one of
+    its names, and the person had not said that name by then: what they typed themselves needs no memory.
+    """
+    rows = query(
+        "uses",
+        {"complaint": Phrasebook.of(policy).complaint.pattern.pattern, "cited_chars": ID_CHARS_OF_CITATION},
+        showings=showings,
+        names=names,
+        turns=turns.select(TURN_COLUMNS_OF_USE),
+    )
+    rows = rows.append_column("project_id", pa.array([scope] * rows.num_rows, pa.string()))
+    return rows.select(USES.arrow.names).cast(USES.arrow)
+
+
+def still_counted(
+    known: pa.Table, showings: pa.Table, names: pa.Table, turn_counts: Mapping[str, int]
+) -> set[str]:
+    """
+    Return the sessions of which `known` USES are what counting again would give.
+
+    They were shown the same as often, have as many turns (`turn_counts`), and what was used is still a name
+    of its memory: of one that was forgotten or reworded nothing stays.
+    """
+    named = set(zip(values(names, "memory_id"), values(names, "name"), strict=True))
+    before, now = _shown_in(known), _shown_in(showings)
+    changed = {
+        row["session_id"]
+        for row in known.select(["session_id", "memory_id", "used_name", "turns"]).to_pylist()
+        if row["turns"] != turn_counts.get(row["session_id"], 0)
+        or (row["used_name"] is not None and (row["memory_id"], row["used_name"]) not in named)
+    }
+    return {name for name, shown in now.items() if before.get(name) == shown and name not in changed}
+
+
+def _shown_in(rows: pa.Table) -> dict[str, dict[str, tuple[int, int]]]:
+    """Return session → memory → how often it was shown, in briefs and beside messages."""
+    shown: dict[str, dict[str, tuple[int, int]]] = defaultdict(dict)
+    columns = [values(rows, name) for name in ("session_id", "memory_id", "briefs", "prompts")]
+    for session, memory, briefs, prompts in zip(*columns, strict=True):
+        shown[session][memory] = (briefs, prompts)
+    return shown

@@ -150,6 +150,7 @@ def show(context: Context, id: str) -> Answer:
     data: dict[str, object] = {shown.kind: shown.row, others: list(shown.others)}
     if shown.kind == "memory":
         data["doubt"] = shown.doubt.reason if shown.doubt else None
+        data["use"] = asdict(listing.profit_and_loss(shown.row, shown.uses, shown.others))
     return Answer(data, lines(shown, context.now))
 
 
@@ -180,8 +181,7 @@ def _memory_lines(shown: Details, now: datetime) -> Iterator[str]:
     yield _field("first said", f"{row['created_at']:%Y-%m-%d %H:%M} UTC, {ago(row['created_at'], now)}")
     if row["updated_at"] != row["created_at"]:
         yield _field("last said", f"{row['updated_at']:%Y-%m-%d %H:%M} UTC")
-    if row["access_count"]:
-        yield _field("recalled", counted(row["access_count"], "time"))
+    yield from _use_lines(shown, now)
     for label, place in (
         *(("branch", row["git_branch"]), ("commit", row["git_commit"]), ("folder", row["folder"])),
         ("told in", row["session_id"] and f"session {row['session_id'][:8]}"),
@@ -200,6 +200,27 @@ def _memory_lines(shown: Details, now: datetime) -> Iterator[str]:
     for at, other in enumerate(shown.others[:RELATED_SHOWN]):
         words = f"{other['memory_id'][:6]}  {excerpt(other['text'], 58)}"
         yield _field("" if at else "related", words)
+
+
+def _use_lines(shown: Details, now: datetime) -> Iterator[str]:
+    """Yield what came of a memory: where it was shown, whether it was used, what stands against it."""
+    from cortex.flows.operations.ask.listing import profit_and_loss
+
+    use = profit_and_loss(shown.row, shown.uses, shown.others)
+    if use.recalled:
+        yield _field("recalled", counted(use.recalled, "time"))
+    if use.sessions:
+        places = [(use.briefs, "brief"), (use.prompts, "message")]
+        where = ", ".join(counted(count, noun) for count, noun in places if count)
+        yield _field("shown", f"in {counted(use.sessions, 'session')} ({where})")
+        last = f", last {ago(use.last_used_at, now)}" if use.last_used_at else ""
+        cited = f", cited in {use.cited}" if use.cited else ""
+        yield _field("used", f"in {use.used} of these{last}{cited}")
+    if use.corrected or use.contradicted:
+        parts = [(use.corrected, "corrected in {}"), (use.contradicted, "contradicted by {}")]
+        nouns = ("session", "memory")
+        phrases = [text.format(counted(n, noun)) for (n, text), noun in zip(parts, nouns, strict=True) if n]
+        yield _field("against it", ", ".join(phrases))
 
 
 def _session_lines(shown: Details, now: datetime) -> Iterator[str]:

@@ -8,10 +8,20 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cortex.cli.answer import Answer, Listing, command, listed, progress_bar, size_of
+from cortex.cli.answer import (
+    ALL_PROJECTS,
+    PROJECT_OPTION,
+    Answer,
+    Listing,
+    command,
+    listed,
+    progress_bar,
+    size_of,
+)
 
 if TYPE_CHECKING:
     from cortex.flows.context import Context
+    from cortex.scores.backtest import Backtest
     from cortex.scores.benefit_scores import BenefitScores
     from cortex.scores.brief_scores import BriefScores, IdealLine
     from cortex.scores.retrieval_scores import RetrievalScores
@@ -295,3 +305,70 @@ def _measures(figures: dict[str, object]) -> list[list[str]]:
 
 def _shares(by_name: dict[str, float]) -> list[list[str]]:
     return [[name, f"{value:.2f}"] for name, value in sorted(by_name.items())]
+
+
+@command("backtest", parent=evaluation)
+@PROJECT_OPTION
+@ALL_PROJECTS
+@click.option("--list", "is_listed", is_flag=True, help="List each correction and repeat, and what held it.")
+def backtest(context: Context, project: str | None, all_projects: bool, is_listed: bool) -> Answer:
+    """
+    Replay your history: how much of what each session had to be told again was in its brief or notes.
+
+    Each session is given what the sessions before it make, without a language model; nothing is changed.
+    """
+    from cortex.scores import backtest as scores
+
+    with progress_bar() as progress:
+        result = scores.backtest(context, project, all_projects=all_projects, progress=progress)
+    data = result.as_dict()
+    return Answer(
+        {**data, "listed": _chances(result)} if is_listed else data, _backtest_lines(result, is_listed)
+    )
+
+
+_SHARES = {
+    "held": "in the brief or at a prompt",
+    "in_brief": "  in the brief",
+    "at_prompt": "  at a prompt",
+    "said_before": "said in an earlier session",
+    "held_of_said": "of what was said, in brief or prompt",
+}
+
+
+def _backtest_lines(result: Backtest, is_listed: bool) -> Iterator[str | Listing]:
+    from cortex.scores.backtest import FEWEST_CHANCES, KINDS
+
+    count, kinds = len(result.chances), [chance.kind for chance in result.chances]
+    rows = [
+        [label, str(share.count), _with_interval(share.as_dict())]
+        for name, label in _SHARES.items()
+        for share in [result.shares()[name]]
+    ]
+    yield Listing("Told again, and held", ["what", "chances", "share"], rows, numbers={"chances", "share"})
+    listed_kinds = ", ".join(f"{kinds.count(kind)} {kind}s" for kind in KINDS)
+    yield f"{count} chances ({listed_kinds}). Compared by words: a line with six in ten of them holds it."
+    if not result.decides:
+        yield f"Fewer than {FEWEST_CHANCES} chances: this decides nothing."
+    order = result.order_by_use()
+    yield (
+        f"Shown {order['shown']:.0f} memories, used {order['used']:.0f}; shown before: "
+        f"{order['with_history']:.0f}, five times {order['five_times']:.0f}, twenty times "
+        f"{order['twenty_times']:.0f}. A used one stands before an unused one by rank in "
+        f"{order['by_rank']:.0%}, by earlier use in {order['by_use']:.0%} of {order['pairs']:.0f} pairs."
+    )
+    for row in _chances(result) if is_listed else ():
+        yield f"{row['held']:9} {row['kind']:11} {str(row['session'])[:8]}  {row['text']}"
+
+
+def _chances(result: Backtest) -> list[dict[str, object]]:
+    return [
+        {
+            "session": chance.session_id,
+            "kind": chance.kind,
+            "held": "brief" if chance.in_brief else "prompt" if chance.at_prompt else "no",
+            "is_said_before": chance.is_said_before,
+            "text": " ".join(chance.text.split())[:160],
+        }
+        for chance in result.chances
+    ]

@@ -45,13 +45,15 @@ def show_memory(request: ViewRequest) -> Page:
     shown = _memory(request)
     history = memory_details.history_of(request.context, shown.row)
     doubt = listing.doubt_about(request.context, shown.row)
+    related = memory_details.relations_of(request.context, shown.row["memory_id"])
     data = {
         "memory": shown.row,
         "doubt": doubt.reason if doubt else None,
         "project": _label(shown),
         "places": history.places,
         "places_total": len(shown.row["evidence"]),
-        "related": memory_details.relations_of(request.context, shown.row["memory_id"]),
+        "related": related,
+        "use": listing.profit_and_loss(shown.row, shown.uses, related),
         "replaced": history.replaced,
         "replaced_by": history.replaced_by,
         "changes": history.changes,

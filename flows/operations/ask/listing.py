@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence, Set
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from cortex.flows.context import Context
@@ -45,7 +46,7 @@ class Details:
     """
     A memory or a session with all that is known of it, and what belongs to it: relations or memories.
 
-    `doubt` is what the repository says against a memory.
+    `doubt` is what the repository says against a memory, `uses` are its rows of USES, the newest first.
     """
 
     kind: str
@@ -53,6 +54,7 @@ class Details:
     labels: Mapping[str, str]
     others: Sequence[Row]
     doubt: "Doubt | None" = None
+    uses: Sequence[Row] = ()
 
 
 def list_memories(
@@ -172,12 +174,14 @@ def show(context: Context, target: str, *, with_others: bool = True) -> Details:
         row = catalogue.read("sessions", (), {"session_id": [name]}, order="project_id")[0]
         return Details(kind, row, labels, memories_of_session(context, name) if with_others else ())
     [row] = catalogue.read("memories", (), {"memory_id": [name]})
+    uses = catalogue.uses_of(name)
     if not with_others:
-        return Details(kind, row, labels, ())
+        return Details(kind, row, labels, (), uses=uses)
     others = related(catalogue, name, catalogue.edges_at(name))
     # Only what the last run found doubtful is looked at again: asking a repository takes long.
     is_doubted = catalogue.is_doubted(row["project_id"], name)
-    return Details(kind, row, labels, others, doubt_about(context, row) if is_doubted else None)
+    doubt = doubt_about(context, row) if is_doubted else None
+    return Details(kind, row, labels, others, doubt, uses)
 
 
 def doubt_about(context: Context, memory: Row) -> "Doubt | None":
@@ -187,6 +191,44 @@ def doubt_about(context: Context, memory: Row) -> "Doubt | None":
 
     name = memory["memory_id"]
     return doubts_on(context, context.open_store(), {memory["project_id"]: [name]}).get(name)
+
+
+@dataclass(frozen=True)
+class ProfitAndLoss:
+    """
+    What came of a memory: sessions that were shown it, used it, cited it, and corrected what it names.
+
+    `briefs` and `prompts` are how often it was told; `contradicted` counts what stands against it or took its
+    place.
+    """
+
+    sessions: int
+    briefs: int
+    prompts: int
+    used: int
+    cited: int
+    recalled: int
+    corrected: int
+    contradicted: int
+    last_used_at: datetime | None
+
+
+def profit_and_loss(memory: Row, uses: Sequence[Row], others: Sequence[Row]) -> ProfitAndLoss:
+    """Return what came of a row of MEMORIES with its USES and its relations, as `related` gives them."""
+    against = {other["memory_id"] for other in others if other["edge_type"] == "contradicts"}
+    against |= {memory[name] for name in ("superseded_by", "closed_by") if memory[name]}
+    used = [row["used_at"] for row in uses if row["used_at"]]
+    return ProfitAndLoss(
+        len(uses),
+        sum(row["briefs"] for row in uses),
+        sum(row["prompts"] for row in uses),
+        len(used),
+        sum(row["is_cited"] for row in uses),
+        memory["access_count"],
+        sum(row["is_corrected"] for row in uses),
+        len(against),
+        max(used, default=None),
+    )
 
 
 def _texts_of(catalogue: Catalogue, matches: Set[tuple[str, str]]) -> dict[str, str]:

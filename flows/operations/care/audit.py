@@ -16,6 +16,7 @@ from cortex.storage.ground.files import write_atomically, writing_to
 from cortex.transforms.errors import NotFound, UsageError
 from cortex.transforms.identity import content_id
 from cortex.transforms.schemas import CALLS, GLOBAL_SCOPE, Row
+from cortex.transforms.vocabulary import SHOWN_BY_HOOK
 
 # Arguments that say how a tool is called, not what about.
 SHOWN_ARGUMENTS = frozenset(("detail", "limit", "as_of", "type", "all", "everywhere", "plan"))
@@ -96,8 +97,12 @@ def read_calls(
     since: datetime | None = None,
     until: datetime | None = None,
 ) -> list[Row]:
-    """Return CALLS, the newest first: of a tool, those that failed, of the last days, in a period."""
-    rows = context.open_store().calls.read()
+    """
+    Return CALLS, the newest first: of a tool, those that failed, of the last days, in a period.
+
+    What the hooks showed by themselves is no call of a tool, and not among them.
+    """
+    rows = context.open_store().calls.read().filter(pc.field("transport") != SHOWN_BY_HOOK)
     if tool is not None:
         rows = rows.filter(pc.field("tool") == tool)
     if failed:

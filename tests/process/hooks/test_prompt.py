@@ -522,6 +522,14 @@ def test_what_was_shown_stands_in_the_journal_without_its_text(kiln):
     assert "celadon" not in path.read_text()
 
 
+def test_what_was_shown_is_logged_by_id_and_session(kiln):
+    ask(kiln, ASKED)
+    [path] = (kiln.staging / "calls").iterdir()
+    call = json.loads(path.read_bytes())
+    assert (call["transport"], call["tool"], call["project_id"]) == ("hook", prompt.EVENT, "reef-1")
+    assert json.loads(call["arguments"]) == {"memory_ids": ["firing-0001"], "session_id": "session-1"}
+
+
 def test_no_file_holds_the_words_that_were_shown_but_the_index(kiln):
     ask(kiln, ASKED)
     files = [path for path in kiln.home.rglob("*") if path.is_file()]
@@ -531,7 +539,7 @@ def test_no_file_holds_the_words_that_were_shown_but_the_index(kiln):
 def test_where_no_run_takes_the_journal_in_nothing_more_is_shown(kiln):
     journal = kiln.staging / "journal"
     journal.mkdir(parents=True)
-    for number in range(prompt.MAX_WAITING):
+    for number in range(shown.MAX_WAITING):
         (journal / f"{number}.json").touch()
     assert kiln.is_silent(ask(kiln, ASKED))
 

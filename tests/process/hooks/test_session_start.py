@@ -164,3 +164,61 @@ def test_tickets_do_not_pile_up_without_an_engine(client):
     start(client)
     start(client)
     assert client.tickets() == [newest]
+
+
+# What a brief told is counted by the memories in it
+
+
+def choices(client, *entries):
+    told = [{"memory_id": name, "text": text} for name, text in entries]
+    (client.home / "published" / "p1" / "choices.json").write_text(json.dumps({"shown": told}))
+
+
+def shown_ids(client):
+    calls = [json.loads(path.read_bytes()) for path in (client.staging / "calls").glob("*.json")]
+    assert {call["transport"] for call in calls} <= {"hook"}
+    return [json.loads(call["arguments"])["memory_ids"] for call in calls]
+
+
+def test_what_a_brief_told_is_logged_by_id_and_without_words(client):
+    client.publish("/home/ada/kiln", "p1", "# Notes\n- Fire at 1,240.\n  - open: cones\n- Glaze thin.")
+    choices(
+        client, ("m1", "- Fire at 1,240.\n  - open: cones"), ("m2", "- Glaze thin."), ("m3", "- Not told.")
+    )
+    start(client)
+    assert shown_ids(client) == [["m1", "m2"]]
+    assert b"Fire" not in b"".join(path.read_bytes() for path in (client.staging / "calls").iterdir())
+
+
+def test_a_line_that_another_branch_holds_is_the_same_line(client):
+    client.publish("/home/ada/kiln", "p1", "- Fire at 1,240. [on branch cones, not merged]")
+    choices(client, ("m1", "- Fire at 1,240."))
+    start(client)
+    assert shown_ids(client) == [["m1"]]
+
+
+def test_a_brief_in_a_file_of_the_project_is_logged_too(client):
+    client.publish("/home/ada/kiln", "p1", "- Fire at 1,240.")
+    choices(client, ("m1", "- Fire at 1,240."))
+    notes = client.folder / "CLAUDE.local.md"
+    notes.write_text("the brief")
+    (client.home / "published" / "surfaces.json").write_text(json.dumps({"/home/ada/kiln": str(notes)}))
+    start(client)
+    assert shown_ids(client) == [["m1"]]
+
+
+def test_a_private_session_leaves_no_trace_of_what_it_was_shown(client):
+    client.publish("/home/ada/kiln", "p1", "- Fire at 1,240.")
+    choices(client, ("m1", "- Fire at 1,240."))
+    missing = client.folder / "projects" / "-home-ada-kiln" / "new-session.jsonl"
+    payload = client.payload(missing, source="startup", cwd="/home/ada/kiln")
+    client.hook("session-start", payload, CORTEX_OFF="1")
+    assert not (client.staging / "calls").exists()
+
+
+def test_where_it_cannot_be_logged_the_brief_is_handed_over_all_the_same(client):
+    client.publish("/home/ada/kiln", "p1", "- Fire at 1,240.")
+    choices(client, ("m1", "- Fire at 1,240."))
+    client.staging.mkdir()
+    (client.staging / "calls").touch()
+    assert handed_over(start(client)).startswith("- Fire at 1,240.")

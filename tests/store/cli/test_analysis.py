@@ -13,8 +13,8 @@ QUESTIONS = re.findall(
 )
 
 
-def test_there_are_ten_questions():
-    assert len(QUESTIONS) == 10
+def test_there_are_eleven_questions():
+    assert len(QUESTIONS) == 11
 
 
 def test_every_table_and_column_has_a_comment(samples):

@@ -14,7 +14,7 @@ from cortex.storage.settings.reference import read_policy
 from cortex.transforms.database import query, sql_text
 from cortex.transforms.memory.lifecycle import ACTIVITY, WEAK
 from cortex.transforms.schemas import EDGES, EVENTS, MEMORIES, PASSAGES, TURNS, UTC_US
-from cortex.transforms.views.metrics import PLANS, REPEATS
+from cortex.transforms.views.metrics import NAMES, PLANS, REPEATS, SHOWINGS
 
 HERE = Path(__file__).parents[3] / "sql"
 POLICY = read_policy(None)
@@ -33,6 +33,8 @@ INPUTS = {
     "known_turns": TURNS.arrow,
     "repeats": REPEATS,
     "plans": PLANS,
+    "showings": SHOWINGS,
+    "names": NAMES,
     "sessions": pa.schema([("project_id", pa.string()), ("session_id", pa.string()), ("started_at", UTC_US)]),
     "activity": ACTIVITY,
     "weak": WEAK,
@@ -76,6 +78,8 @@ UNSAID = {
     "edge_type": "relates_to",
     "strength": "0.5",
     "has_vector": "false",
+    "briefs": "1",
+    "prompts": "0",
     "kind": "prompt",
     "text": "Keep readings in UTC.",
     "event_type": "DECISION_MADE",
@@ -116,7 +120,12 @@ def test_golden_case(case):
 def params(name, told):
     """Return every parameter the query names: as told, else from the policy."""
     known = {"now": datetime(2026, 3, 1, tzinfo=UTC), "memory_ids": ["m1"], "depth": 2, "scope": "p"}
-    known |= {"edit_tools": ["Edit"], "read_tools": ["Read"], "complaint": "wrong|still fails"} | told
+    known |= {
+        "edit_tools": ["Edit"],
+        "read_tools": ["Read"],
+        "complaint": "wrong|still fails",
+        "cited_chars": 8,
+    } | told
     if isinstance(known["now"], str):
         known["now"] = instant(known["now"])
     wanted = set(re.findall(r"\$(\w+)", sql_text(name)))

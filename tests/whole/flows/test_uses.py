@@ -1,0 +1,117 @@
+"""What sessions did with the memories that they were shown is counted, and changes no memory by itself."""
+
+from datetime import timedelta
+
+from cortex.flows.memory import Memory
+from cortex.flows.operations.ask.listing import profit_and_loss, show
+from cortex.flows.operations.ask.sql import query_tables
+from cortex.flows.operations.care.audit import read_calls
+from cortex.flows.publishing import database
+from cortex.hooks import shown
+from tests.bench import NOW
+from tests.transcripts import Talk, decisions
+
+LATER = NOW + timedelta(hours=1)
+
+
+def tide(bench):
+    [row] = [row for row in bench.memories() if row["text"].startswith("The function tide_table")]
+    return row
+
+
+def log(bench, session, ids, tool="session-start", at=LATER):
+    staging, scope = str(bench.home / "staging"), tide(bench)["project_id"]
+    shown.log_shown(staging, tool, scope, session, ids, int(at.timestamp() * 1_000_000_000))
+
+
+def begin(bench):
+    talk = decisions("s1").assistant("[MEMORY: gotcha] The function tide_table counts hours from midnight.")
+    talk.write(bench.projects)
+    bench.begin()
+
+
+def next_session(bench, name="s2", prompt="Fix the harvest page."):
+    talk = Talk(name, start=LATER).user(f"{prompt} Its hours are off by one since the clocks went back.")
+    talk.call("Edit", "done", file_path="/home/dev/kelp/x.py", old_string="a", new_string="tide_table(hour)")
+    log(bench, talk.session_id, [tide(bench)["memory_id"]])
+    bench.stage(talk.write(bench.projects))
+    bench.run(now=LATER + timedelta(hours=1))
+    return talk
+
+
+def use_of(bench):
+    details = show(bench.context, tide(bench)["memory_id"])
+    return profit_and_loss(details.row, details.uses, details.others)
+
+
+def test_a_memory_that_a_session_worked_by_is_counted_as_used(bench):
+    begin(bench)
+    next_session(bench)
+    use = use_of(bench)
+    assert (use.sessions, use.briefs, use.prompts, use.used, use.last_used_at) == (
+        1,
+        1,
+        0,
+        1,
+        LATER + timedelta(minutes=1),
+    )
+    found = query_tables(bench.context, "select used_name, turns from uses").rows
+    assert [tuple(row) for row in found] == [("tide_table", 3)]
+
+
+def test_what_the_person_asked_for_by_name_is_no_use(bench):
+    begin(bench)
+    next_session(bench, prompt="Call tide_table on the harvest page.")
+    assert (use_of(bench).sessions, use_of(bench).used) == (1, 0)
+
+
+def test_showing_is_no_call_of_a_tool(bench):
+    begin(bench)
+    next_session(bench)
+    assert read_calls(bench.context) == []
+
+
+def test_a_session_that_went_on_is_counted_again_and_no_other(bench, monkeypatch):
+    begin(bench)
+    next_session(bench)
+    counted = []
+    real = database.session_uses
+
+    def noting(showings, *rest):
+        counted.append(sorted(set(showings["session_id"].to_pylist())))
+        return real(showings, *rest)
+
+    monkeypatch.setattr(database, "session_uses", noting)
+    other = next_session(bench, "s3", "Fix the tide page.")
+    assert counted == [[other.session_id]] and use_of(bench).sessions == 2
+    other.assistant(f"As {tide(bench)['memory_id'][:8]} says.").write(bench.projects)
+    bench.stage()
+    bench.run(now=LATER + timedelta(hours=2))
+    assert counted[1:] == [[other.session_id]] and use_of(bench).cited == 1
+
+
+def test_of_a_forgotten_memory_no_use_and_no_name_is_left(bench):
+    begin(bench)
+    next_session(bench)
+    Memory.of(bench.context).forget(tide(bench)["memory_id"])
+    bench.run(now=LATER + timedelta(hours=2))
+    assert query_tables(bench.context, "select count(*) from uses").rows[0][0] == 0
+
+
+def test_what_is_shown_however_often_and_never_used_sinks_no_memory_and_no_line_of_the_brief(bench):
+    """A ban that is obeyed leaves no trace: what was not used is counted, and not held against it."""
+    begin(bench)
+    Memory.of(bench.context).remember("Never write to the archive of kelp.")
+    bench.run(now=LATER)
+    memories, brief = bench.memories(), bench.store.published.brief(tide(bench)["project_id"])
+    for number in range(25):
+        log(
+            bench,
+            f"quiet-{number}",
+            [row["memory_id"] for row in memories],
+            at=LATER + timedelta(seconds=number),
+        )
+    bench.run("nightly", now=LATER)
+    assert (use_of(bench).sessions, use_of(bench).used) == (25, 0)
+    assert bench.memories() == memories
+    assert bench.store.published.brief(tide(bench)["project_id"]) == brief
