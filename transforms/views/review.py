@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from cortex.transforms.identity import content_id
 from cortex.transforms.journal_entries import Dismiss, Merge, entries_in
-from cortex.transforms.memory.link import CONTRARY_RULES
+from cortex.transforms.memory.link import contrary_rules
 from cortex.transforms.memory.reality import Doubt
 from cortex.transforms.policy import Policy
 from cortex.transforms.schemas import BY_A_PERSON, EDGES, PROPOSED_BY_MODEL, UNSURE_BY_MODEL, Row
@@ -80,7 +80,8 @@ def disputes(memories: pa.Table, edges: pa.Table, policy: Policy) -> list[Item]:
     by_rules.sort(
         key=lambda item: tuple(_age(rows[name]) for name in reversed(item.memory_ids)), reverse=True
     )
-    for item in sorted(by_rules, key=lambda item: CONTRARY_RULES.index(item.detail)):
+    surest_first = contrary_rules(policy)
+    for item in sorted(by_rules, key=lambda item: surest_first.index(item.detail)):
         if taken.isdisjoint(item.memory_ids) and most > 0:
             items.append(item)
             taken.update(item.memory_ids)
