@@ -48,6 +48,7 @@ NUMBER_COLUMNS = frozenset(
         ),
         *("zero_at", "one_at", "answer_cosine", "answer_share"),
         *("input_usd", "output_usd", "batch_factor"),
+        *("factor", "precision"),
     )
 )
 
@@ -114,6 +115,7 @@ READERS = {
     "calibration": ("link", "consolidate", "recall", "render"),
     "choice_words": ("fold", "link", "consolidate", "remember", "render"),
     "confidences": ("extract",),
+    "contrary_rules": ("link", "decay", "render", "review"),
     "contrast_words": ("extract", "link", "consolidate", "remember", "stats"),
     "declared_names": ("render",),
     "edge_types": ("decay",),
@@ -123,6 +125,7 @@ READERS = {
     "kinds": ("extract",),
     "language_words": ("extract", "recall"),
     "markers": ("extract",),
+    "measures": ("link", "consolidate"),
     "memory_types": ("decay", "fold", "link", "push", "render", "review", "team"),
     "model_prices": ("backfill", "plan", "cost"),
     "phrases": ("extract", "fold", "link", "consolidate", "recall", "remember", "stats"),
@@ -130,7 +133,7 @@ READERS = {
     "question_patterns": ("recall",),
     "ranking": ("embed", "recall"),
     "refusals": ("extract", "import", "learn", "team"),
-    "reversals": ("extract", "link"),
+    "reversals": ("extract",),
     "signal_patterns": ("recall",),
     "technologies": ("fold", "link", "consolidate", "remember", "render", "stats"),
     "telling_words": ("render",),

@@ -41,6 +41,7 @@ from cortex.transforms.brief.explanation import (
     TellingOrder,
 )
 from cortex.transforms.brief.wording import day, full_provenance, without_provenance
+from cortex.transforms.memory.link import contrary_rules
 from cortex.transforms.policy import Policy
 from cortex.transforms.redaction.redact import kinds_of_secret, redact
 from cortex.transforms.schemas import PROPOSED_BY_MODEL, Row
@@ -316,10 +317,7 @@ def choose(
     memories = with_places(memories, order, sessions, policy)
     rows = believed(memories, policy)
     eligibility = eligibility_by_id(rows, sessions, policy)
-    disputes, ended = (
-        _disputes(edges, rows, policy) | _kept_though_closed(edges, rows),
-        _ended(rows, memories),
-    )
+    disputes, ended = _disputes(edges, rows, policy), _ended(rows, memories)
     for memory_id, mark in marks.items():
         disputes[memory_id] = f" {on_one_line(mark)}{disputes.get(memory_id, '')}"
     candidates = candidates_of(
@@ -344,27 +342,33 @@ def choose(
 
 
 def _disputes(edges: pa.Table, rows: pa.Table, policy: Policy) -> dict[str, str]:
-    """Return, by memory id, the mark of a memory that another believed one contradicts, and neither ended."""
-    is_between = (pc.field("edge_type") == "contradicts") & (pc.field("rule") != PROPOSED_BY_MODEL)
-    contradictions = edges.filter(is_between).to_pylist()
-    pairs = {(edge["source_id"], edge["target_id"]) for edge in contradictions}
-    pairs |= {(target_id, source_id) for source_id, target_id in pairs}
-    ends = pa.array(sorted({source_id for source_id, _ in pairs}), pa.string())
+    """
+    Return, by memory id, the mark of a memory that another believed one contradicts, and neither ended.
+
+    By a rule that is sure both are marked; by a language model what holds though it says that it is no longer
+    true: what was said on purpose, or is trusted more than the newer, until a person resolves it.
+    """
+    contradictions = edges.filter(pc.field("edge_type") == "contradicts").to_pylist()
+    ends = {edge[end] for edge in contradictions for end in ("source_id", "target_id")}
+    is_end = pc.field("memory_id").isin(pa.array(sorted(ends), pa.string()))
+    known = {row["memory_id"]: row for row in rows.filter(is_end).to_pylist()}
     # An overview is not refuted by the change that came after it.
-    disputed = pa.array(sorted(policy.types_with("is_disputed")), pa.string())
-    is_disputed = pc.field("memory_type").isin(disputed) | (pc.field("source_type") == "explicit")
-    is_end = pc.field("memory_id").isin(ends) & is_disputed & pc.field("valid_until").is_null()
-    named = rows.filter(is_end).to_pylist()
-    texts = {row["memory_id"]: on_one_line(row["text"]) for row in named}
-    contradicting: dict[str, list[str]] = {}
-    for name, other in pairs:
-        if name != other and name in texts and other in texts:
-            contradicting.setdefault(name, []).append(first_sentences(texts[other], count=1, chars=60))
-    return {name: _mark(min(others)) for name, others in contradicting.items()}
-
-
-def _mark(text: str) -> str:
-    return f' [contradicted by "{text}"]'
+    disputed, sure = policy.types_with("is_disputed"), contrary_rules(policy, is_sure=True)
+    against: dict[str, list[str]] = {}
+    for edge in contradictions:
+        newer, older = known.get(edge["source_id"]), known.get(edge["target_id"])
+        if not newer or not older or older["valid_until"] is not None:
+            continue
+        if edge["rule"] == PROPOSED_BY_MODEL:
+            against.setdefault(older["memory_id"], []).append(_came_of(newer))
+            continue
+        is_asked = all(
+            row["memory_type"] in disputed or row["source_type"] == "explicit" for row in (newer, older)
+        )
+        if edge["rule"] in sure and newer["valid_until"] is None and is_asked:
+            against.setdefault(older["memory_id"], []).append(_came_of(newer))
+            against.setdefault(newer["memory_id"], []).append(_came_of(older))
+    return {name: f' [contradicted by "{min(others)}"]' for name, others in against.items()}
 
 
 def _came_of(row: Row) -> str:
@@ -372,26 +376,6 @@ def _came_of(row: Row) -> str:
     text = on_one_line(row["text"])
     text = text.partition("Outcome: ")[2] or text if row["memory_type"] == "outcome" else text
     return first_sentences(text, count=1, chars=60)
-
-
-def _kept_though_closed(edges: pa.Table, rows: pa.Table) -> dict[str, str]:
-    """
-    Return, by memory id, the mark of what holds though a language model says that it is no longer true.
-
-    Until a person resolves it, what they said on purpose, or what is trusted more than the newer, is told.
-    """
-    closings = edges.filter(pc.field("rule") == PROPOSED_BY_MODEL).to_pylist()
-    ends = {edge[end] for edge in closings for end in ("source_id", "target_id")}
-    is_end = pc.field("memory_id").isin(pa.array(sorted(ends), pa.string()))
-    known = {row["memory_id"]: row for row in rows.filter(is_end).to_pylist()}
-    return {
-        edge["target_id"]: _mark(_came_of(known[edge["source_id"]]))
-        for edge in closings
-        if edge["edge_type"] == "contradicts"
-        and edge["source_id"] in known
-        and edge["target_id"] in known
-        and known[edge["target_id"]]["valid_until"] is None
-    }
 
 
 def _ended(rows: pa.Table, memories: pa.Table) -> dict[str, str]:

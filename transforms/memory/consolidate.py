@@ -18,9 +18,8 @@ from cortex.transforms.schemas import JOURNAL, TRUSTS, Row
 from cortex.transforms.words.facts import (
     Fact,
     Vocabulary,
-    has_other_order,
-    has_swapped_word,
     is_exchange,
+    may_be_one,
     word_similarity,
 )
 from cortex.transforms.words.sentences import MEMORY, nested, sentences, share_of_fewer
@@ -320,10 +319,7 @@ def _says_the_same(a: _Group, b: _Group, vocabulary: Vocabulary, policy: Policy)
         and nested(a.fact.numbers, b.fact.numbers)
         and nested(a.fact.names, b.fact.names)
         and all(nested(x.rejected, y.rejected) for x in a.sides for y in b.sides)
-        and a.fact.negation_count == b.fact.negation_count
-        and not vocabulary.has_opposites(a.fact, b.fact)
-        and not has_swapped_word(a.fact, b.fact)
-        and not has_other_order(a.fact, b.fact)
+        and may_be_one(a.fact, b.fact, vocabulary)
         and not _are_opposed(a, b)
     )
 

@@ -273,6 +273,8 @@ def _memory_of(identity: str, events: list[Row], latest: AbstractSet[str]) -> Ro
     trust = min((e["trust"] for e in sources), key=TRUSTS.index) if _is_plan(last) else trusted["trust"]
     floor = min(TRUSTS.index(trust), TRUSTS.index("assistant"))
     believed = [e for e in newest_first if TRUSTS.index(e["trust"]) >= floor]
+    # Another's repeating it makes a word of a person no newer: it would overtake what they said since.
+    dated = next(e for e in newest_first if TRUSTS.index(e["trust"]) >= TRUSTS.index(trust))
     return {
         "memory_id": identity,
         "project_id": _scope_of(last),
@@ -281,6 +283,7 @@ def _memory_of(identity: str, events: list[Row], latest: AbstractSet[str]) -> Ro
         "text": _text_of(newest_first, trusted),
         "reason": next((e["reason"] for e in believed if e["reason"]), None),
         "rejected": next((e["rejected"] for e in believed if e["rejected"]), None),
+        "is_rejection": trusted["event_type"] == "APPROACH_REJECTED",
         "files": sorted({path for e in believed for path in e["files"]}),
         "tags": [],
         "status": "active",
@@ -290,7 +293,7 @@ def _memory_of(identity: str, events: list[Row], latest: AbstractSet[str]) -> Ro
         "initial_confidence": max(e["confidence"] for e in events),
         "salience": max(e["salience"] for e in events),
         "created_at": first["said_at"],
-        "updated_at": last["said_at"],
+        "updated_at": dated["said_at"],
         "evidence": _evidence_of(newest_first),
     }
 
@@ -533,6 +536,8 @@ def _finished(memory: Row, tags: Mapping[str, str], parser: SlotParser) -> Row:
     """
     named = technology_tags(memory["text"], tags)
     slots = parser.slots_of(memory["text"]) if memory["memory_type"] in WITH_SLOTS else Slots()
+    if memory.get("is_rejection") and not (slots.chosen or slots.rejected):
+        slots = parser.slots_of(f"Rejected {memory['text']}")  # "[MEMORY: rejected] Celery: too heavy"
     created = memory["created_at"] or EPOCH
     return {
         "priority": DEFAULT_PRIORITY,

@@ -17,20 +17,9 @@ from cortex.transforms.database import query
 from cortex.transforms.identity import content_id
 from cortex.transforms.policy import Policy
 from cortex.transforms.schemas import BY_A_PERSON, EDGES
-from cortex.transforms.words.facts import Fact, Reversals, Vocabulary, has_swapped_word, stem
+from cortex.transforms.words.facts import NEUTRAL, Fact, Measures, Vocabulary, has_swapped_word
 from cortex.transforms.words.sentences import nested, share_of_fewer
-from cortex.transforms.words.slots import WORDING, SlotParser, SlotStems
-
-# The rules by which two are at odds, the surest first.
-CONTRARY_RULES = (
-    "each_chooses_what_the_other_rejects",
-    "rejected_there_chosen_here",
-    "left_there_chosen_here",
-    "other_value",
-    "opposite",
-    "negation",
-    "number",
-)
+from cortex.transforms.words.slots import ENDED, WORDING, SlotParser, SlotStems
 
 # -- Which memories are near each other: calibrated similarity of vectors, shared terms if there is none.
 
@@ -204,8 +193,8 @@ def _scopes(
 _CONTRAST = re.compile(r",\s{0,3}(?:and\s{1,3})?not\b[^,.;:!?]{0,200}", re.IGNORECASE)
 # What only names what follows states nothing.
 _HEADING = re.compile(r"[:：]\s*$")
-# A number with the word before it and the unit behind it.
-_NUMBER_OF = re.compile(r"([^\W\d_][\w'’-]*)?\W{0,3}?(?<![\w.])(\d+(?:[.,:]\d+)*)\s?([^\W\d_]+|%)?")
+# Where the main clause of a statement ends.
+_CLAUSE_END = re.compile(r"[:;.!?](?:\s|$)|\s[–—-]\s")
 
 
 @dataclass(frozen=True)
@@ -226,6 +215,10 @@ class _Side:
         return str(self.row["memory_id"])
 
     @property
+    def is_persons(self) -> bool:
+        return bool(self.row["trust"] == "user")
+
+    @property
     def memory_type(self) -> str:
         return str(self.row["memory_type"])
 
@@ -234,12 +227,14 @@ class _Side:
         return self.rules.vocabulary.fact(self.row["text"])
 
     @cached_property
-    def chosen_fact(self) -> Fact:
-        return self.rules.vocabulary.fact(self.rules.parser.slots_of(self.row["text"]).chosen)
+    def main(self) -> Fact:
+        """The main clause, without how often and how long it holds."""
+        clause = _CLAUSE_END.split(self.row["text"], maxsplit=1)[0]
+        return self.rules.vocabulary.fact(clause).without(NEUTRAL)
 
     @cached_property
-    def left(self) -> tuple[frozenset[str], ...]:
-        return self.rules.reversals.left_in(self.row["text"], self.rules.vocabulary)
+    def chosen_fact(self) -> Fact:
+        return self.rules.vocabulary.fact(self.rules.parser.slots_of(self.row["text"]).chosen)
 
     @cached_property
     def negated(self) -> frozenset[str]:
@@ -248,7 +243,7 @@ class _Side:
 
     @cached_property
     def measures(self) -> frozenset[tuple[str, str]]:
-        return frozenset(_measures_in(self.row["text"], self.rules.vocabulary))
+        return frozenset(self.rules.measures.in_text(self.row["text"], self.rules.vocabulary))
 
     @cached_property
     def files(self) -> frozenset[str]:
@@ -265,13 +260,13 @@ class _Rules:
 
     policy: Policy
     vocabulary: Vocabulary
-    reversals: Reversals
     parser: SlotParser
+    measures: Measures
     in_force: AbstractSet[str]
 
     @staticmethod
     def of(policy: Policy) -> "_Rules":
-        words = Vocabulary.of(policy), Reversals.of(policy), SlotParser.of(policy)
+        words = Vocabulary.of(policy), SlotParser.of(policy), policy.derived(Measures.of)
         return _Rules(policy, *words, policy.types_with("is_in_force"))
 
 
@@ -304,6 +299,20 @@ def edges_between(memories: pa.Table, vectors: pa.Table, policy: Policy, model: 
     return edges.sort_by("edge_id")
 
 
+# What one ends the other explains, whatever its type; by the others two facts in force are at odds.
+PRACTICE_ENDED = "practice_ended"
+
+
+def contrary_rules(policy: Policy, *, is_sure: bool = False) -> tuple[str, ...]:
+    """
+    Return the rules by which two are at odds, the surest first (contrary_rules.csv).
+
+    With `is_sure` those of which enough is right to act on: the others are asked about in the review alone.
+    """
+    least = policy.threshold("contradiction_min_precision") if is_sure else 0.0
+    return tuple(r["rule"] for r in policy.tables["contrary_rules"].to_pylist() if r["precision"] >= least)
+
+
 def neighbourhood(edges: pa.Table, memory_ids: list[str], *, depth: int) -> pa.Table:
     """
     Return the memories within `depth` steps of `memory_ids`: (memory_id, distance), ordered by memory_id.
@@ -330,7 +339,7 @@ def at_odds_with(text: str, memories: pa.Table, policy: Policy, *, rejected: str
     active = memories.filter((pc.field("status") == "active") & is_disputed)
     rules = _Rules.of(policy)
     given = {"memory_id": "", "memory_type": "decision", "text": text, "rejected": rejected or None}
-    new = _side({**given, "source_type": "explicit", "files": [], "evidence": []}, rules)
+    new = _side({**given, "source_type": "explicit", "trust": "user", "files": [], "evidence": []}, rules)
     rule_by_id = {
         row["memory_id"]: _contrary(_side(row, rules), new, rules)
         for row in active.select(_SIDE_COLUMNS).to_pylist()
@@ -338,7 +347,7 @@ def at_odds_with(text: str, memories: pa.Table, policy: Policy, *, rejected: str
     return {name: rule for name, rule in sorted(rule_by_id.items()) if rule}
 
 
-_SIDE_COLUMNS = ["memory_id", "memory_type", "source_type", "text", "rejected", "files", "evidence"]
+_SIDE_COLUMNS = ["memory_id", "memory_type", "source_type", "trust", "text", "rejected", "files", "evidence"]
 
 
 def _edges(memories: pa.Table, pairs: Pairs, sharing: Pairs, policy: Policy) -> pa.Table:
@@ -347,9 +356,15 @@ def _edges(memories: pa.Table, pairs: Pairs, sharing: Pairs, policy: Policy) -> 
     force = pa.array(sorted(policy.types_with("is_in_force")), pa.string())
     is_compared = pc.field("memory_type").isin(force) | (pc.field("source_type") == "explicit")
     is_linked = pc.field("memory_id").isin(pa.array(sorted(named), pa.string())) | is_compared
-    rows = memories.filter(is_linked).select([*_SIDE_COLUMNS, "project_id"]).to_pylist()
-    scopes = {row["memory_id"]: row["project_id"] for row in rows}
+    columns = [*_SIDE_COLUMNS, "project_id"]
+    rows = memories.filter(is_linked).select(columns).to_pylist()
     sides = {row["memory_id"]: _side(row, rules) for row in rows}
+    if any(side.sides.relation == ENDED for side in sides.values()):  # seldom, and then of any claim
+        claims = pc.field("memory_type").isin(pa.array(sorted(policy.types_with("is_claim")), pa.string()))
+        more = memories.filter(claims & ~is_linked).select(columns).to_pylist()
+        sides |= {row["memory_id"]: _side(row, rules) for row in more}
+        rows += more
+    scopes = {row["memory_id"]: row["project_id"] for row in rows}
     least = policy.threshold("link_above_similarity")
     edges = []
     for a, b in sorted(pairs.keys() | _pairs_by_slot(sides, scopes, policy)):
@@ -379,15 +394,21 @@ def _pairs_by_slot(
     However far apart their words are: "Chose Redis over Memcached", "The cache uses Memcached".
     """
     holders: dict[tuple[str, ...], list[str]] = {}
+    # By scope, so that what one project turns down has no say in another.
+    lost = {(scopes[name], word) for name, side in sides.items() for word in side.sides.rejected}
     for name, side in sorted(sides.items()):
+        scope, own = scopes[name], side.sides
+        said = own.about | own.chosen | own.rejected | own.values.keys()
+        words = {word for word in said if (scope, word) in lost}
+        terms: set[tuple[str, ...]] = set()
         if side.is_in_force:
-            kinds = {kind for of_value in side.sides.values.values() for kind in of_value}
-            terms: set[tuple[str, ...]] = {
-                ("thing", word) for word in side.sides.chosen | side.sides.rejected
-            }
-            terms |= {("kind", kind, word) for kind in kinds for word in side.sides.about or ("",)}
-            for term in terms:
-                holders.setdefault((scopes[name], *term), []).append(name)
+            kinds = {kind for of_value in own.values.values() for kind in of_value}
+            terms |= {("thing", word) for word in own.chosen | words}
+            terms |= {("kind", kind, word) for kind in kinds for word in own.about or ("",)}
+        if not side.is_in_force or own.relation == ENDED:
+            terms |= {("practice", word) for word in words}
+        for term in terms:
+            holders.setdefault((scope, *term), []).append(name)
     most = int(policy.threshold("link_max_memories_per_term"))
     return {pair for names in holders.values() if len(names) <= most for pair in combinations(names, 2)}
 
@@ -437,28 +458,6 @@ def _side(row: dict[str, Any], rules: _Rules) -> _Side:
     return _Side(row, rules, sides, is_standing and not _HEADING.search(row["text"]))
 
 
-def _measures_in(text: str, vocabulary: Vocabulary) -> Iterator[tuple[str, str]]:
-    """
-    Yield (unit, number) for each number that measures something: "30 seconds", "80 %".
-
-    What a number only tells apart, "layer 3", "step 4 of the plan", is another thing and no other value.
-    """
-    for before, number, unit in _NUMBER_OF.findall(text):
-        if before.casefold() in _SETTINGS:
-            yield before.casefold(), number
-        is_unit = unit and unit.casefold() not in vocabulary.dropped
-        if is_unit and (not before or before.casefold() in vocabulary.dropped | _WORDS_BEFORE_MEASURE):
-            yield stem(unit.casefold()), number
-
-
-# "Port 8080" is what is set, and no name of a port.
-_SETTINGS = frozenset(("port", "version", "timeout", "limit", "size", "width", "depth"))
-# Between a verb and what it measures stands one of these, or a word without a topic.
-_WORDS_BEFORE_MEASURE = frozenset(
-    ("after", "before", "every", "within", "under", "above", "below", "least", "most", "until")
-) | {"keep", "keeps", "kept", "stop", "stops", "retry"}
-
-
 def _relation(a: _Side, b: _Side, rules: _Rules) -> tuple[str, str, str, str]:
     """Return (source_id, target_id, edge type, rule) of a pair, `a` the smaller id; no rule: relates_to."""
     policy = rules.policy
@@ -482,29 +481,44 @@ def _relation(a: _Side, b: _Side, rules: _Rules) -> tuple[str, str, str, str]:
 
 def _contrary(a: _Side, b: _Side, rules: _Rules) -> str:
     """Return the rule by which two standing facts cannot both hold, or an empty string."""
+    if _ends_practice(a, b) or _ends_practice(b, a):
+        return PRACTICE_ENDED
     if not (a.is_in_force and b.is_in_force):
         return ""
-    if a.sides.chosen & b.sides.chosen:  # whatever they leave, they settle on the same
+    # Whatever they leave, two that settle on the same are at odds by their measures alone.
+    if not a.sides.chosen & b.sides.chosen and (rule := _contrary_choice(a, b, rules)):
+        return rule
+    opposites = rules.vocabulary.opposites_in(a.main, b.main)
+    differing = opposites | rules.measures.units.keys() if a.measures and b.measures else opposites
+    first, second = a.main.without(differing), b.main.without(differing)
+    is_same = bool(first.word_set) and first.word_set == second.word_set
+    if opposites:
+        is_same |= len(first.word_set & second.word_set) > 1 and nested(first.word_set, second.word_set)
+    if not (is_same or _is_about_the_same(first, second, rules.policy)) or has_swapped_word(first, second):
         return ""
+    if opposites:
+        return "opposite" if rules.vocabulary.opposites_in(a.main, b.main, is_exclusive=True) else ""
+    if a.main.negation_count % 2 != b.main.negation_count % 2 and (_denies(a, b) or _denies(b, a)):
+        return "negation"
+    # Another name with a digit, s1 for s2, is another thing and not another number.
+    is_one_thing = nested(a.fact.names - a.fact.numbers, b.fact.names - b.fact.numbers)
+    return "number" if is_one_thing and _measure_otherwise(a, b) else ""
+
+
+def _contrary_choice(a: _Side, b: _Side, rules: _Rules) -> str:
+    """Return the rule by which the slots of two facts are at odds, or an empty string."""
     if _chooses_rejected(a, b, rules) and _chooses_rejected(b, a, rules):
         return "each_chooses_what_the_other_rejects"
     if _chooses_rejected(a, b, rules) or _chooses_rejected(b, a, rules):
         return "rejected_there_chosen_here"
-    if _leaves(a, b) or _leaves(b, a):
-        return "left_there_chosen_here"
-    if _has_other_value(a, b, rules):
-        return "other_value"
-    opposites = rules.vocabulary.opposites_in(a.fact, b.fact)
-    first, second = a.fact.without(opposites), b.fact.without(opposites)
-    if not _is_about_the_same(first, second, rules.policy) or has_swapped_word(first, second):
-        return ""
-    if opposites:
-        return "opposite"
-    if a.fact.negation_count % 2 != b.fact.negation_count % 2 and (_denies(a, b) or _denies(b, a)):
-        return "negation"
-    # Another name with a digit, s1 for s2, is another thing and not another number.
-    is_one_thing = nested(a.fact.names, b.fact.names)
-    return "number" if is_one_thing and _measure_otherwise(a, b) else ""
+    return "other_value" if _has_other_value(a, b, rules) else ""
+
+
+def _ends_practice(a: _Side, b: _Side) -> bool:
+    """Return whether a person gives up in `a` what another explains in `b`: then nobody needs to know how."""
+    ended = a.sides.rejected if a.sides.relation == ENDED else frozenset[str]()
+    is_explained = len(ended) > 1 and ended <= b.fact.word_set and not ended & (b.sides.rejected | b.negated)
+    return is_explained and a.is_persons and not b.is_persons
 
 
 def _chooses_rejected(a: _Side, b: _Side, rules: _Rules) -> bool:
@@ -512,16 +526,29 @@ def _chooses_rejected(a: _Side, b: _Side, rules: _Rules) -> bool:
     lost = a.sides.rejected
     if not lost or lost & (b.sides.rejected | b.negated):
         return False
-    is_named = lost <= b.sides.chosen
+    if not b.sides.chosen and _names_both(a, b, rules):
+        return False
     settled = b.sides.chosen or (frozenset() if b.fact.negation_count else b.fact.word_set)
     if not lost <= settled:
         return False
-    if a.sides.about & (b.sides.about - lost):
+    # A single word that names no technology may well be another thing of that name.
+    is_word = len(lost) == 1 and not lost & rules.parser.stems and not b.sides.chosen
+    about = b.sides.about - lost
+    if a.sides.about & about and (not is_word or about <= a.sides.about):
         return True
-    # A name, or each other's choice, is said of one thing where none of them names another.
-    is_free = not a.sides.about or not b.sides.about
+    # A name, a phrase, or each other's choice is said of one thing where none of them names another.
+    if a.sides.about and about:
+        return False
     is_known = bool(lost & rules.parser.stems) or bool(b.sides.rejected & a.sides.chosen)
-    return is_free and is_named and is_known
+    return len(lost) > 1 or (is_known and lost <= b.sides.chosen)
+
+
+def _names_both(a: _Side, b: _Side, rules: _Rules) -> bool:
+    """Return whether `b` also names what `a` settles on: "bcrypt is out, argon2id is in" says the same."""
+    lost = a.sides.rejected | WORDING
+    others = {name for name in a.fact.names if not rules.vocabulary.fact(name).word_set <= lost}
+    is_chosen = bool(a.sides.chosen) and a.sides.chosen <= b.fact.word_set
+    return is_chosen or (bool(others) and 2 * len(others & b.fact.names) >= len(others))
 
 
 def _has_other_value(a: _Side, b: _Side, rules: _Rules) -> bool:
@@ -529,8 +556,10 @@ def _has_other_value(a: _Side, b: _Side, rules: _Rules) -> bool:
     if not (a.sides.chosen and b.sides.chosen):
         return False
     is_one_subject = a.sides.about == b.sides.about
-    if rules.vocabulary.opposites_in(a.chosen_fact, b.chosen_fact):
+    if rules.vocabulary.opposites_in(a.chosen_fact, b.chosen_fact, is_exclusive=True):
         return is_one_subject
+    if _has_other_value_of_relation(a.sides, b.sides):
+        return True
     # Of two that one names together neither is in the place of the other.
     if len(a.sides.values) != 1 or len(b.sides.values) != 1:
         return False
@@ -543,6 +572,13 @@ def _has_other_value(a: _Side, b: _Side, rules: _Rules) -> bool:
     return False
 
 
+def _has_other_value_of_relation(a: SlotStems, b: SlotStems) -> bool:
+    """Return whether one relation of one subject has two values: "hashed with bcrypt", "with Argon2"."""
+    is_one_relation = bool(a.relation) and a.relation == b.relation and bool(a.about) and a.about == b.about
+    # "Stored in Parquet", "stored in the lake": a format that is known and a place go together.
+    return is_one_relation and bool(a.values) == bool(b.values)
+
+
 def _denies(a: _Side, b: _Side) -> bool:
     """Return whether `a` says not to what `b` says: "X, not Y" says nothing against X."""
     return bool((a.negated - b.negated) & b.fact.word_set)
@@ -553,17 +589,6 @@ def _measure_otherwise(a: _Side, b: _Side) -> bool:
     units = {unit for unit, _ in a.measures} & {unit for unit, _ in b.measures}
     first, second = ({each for each in side.measures if each[0] in units} for side in (a, b))
     return not (first <= second or second <= first)
-
-
-def _leaves(a: _Side, b: _Side) -> bool:
-    """Return whether `a` leaves what `b` settles on; a single word does so only on a shared subject."""
-    gone = frozenset[str]().union(b.sides.rejected, *b.left)
-    settled = b.fact.word_set - gone
-    return not b.fact.negation_count and any(
-        left <= settled
-        and (len(left) > 1 or bool((a.fact.word_set - left - WORDING) & (settled - left - WORDING)))
-        for left in a.left
-    )
 
 
 def _is_about_the_same(a: Fact, b: Fact, policy: Policy) -> bool:

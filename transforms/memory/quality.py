@@ -15,8 +15,7 @@ from cortex.transforms.words.facts import (
     WORD,
     Fact,
     Vocabulary,
-    has_other_order,
-    has_swapped_word,
+    may_be_one,
     word_similarity,
 )
 from cortex.transforms.words.sentences import nested
@@ -90,10 +89,7 @@ def _agree(a: Fact, b: Fact, vocabulary: Vocabulary) -> bool:
         nested(a.word_set, b.word_set)
         and nested(a.numbers, b.numbers)
         and nested(a.names - b.contrasts, b.names - a.contrasts)
-        and a.negation_count == b.negation_count
-        and not vocabulary.has_opposites(a, b)
-        and not has_swapped_word(a, b)
-        and not has_other_order(a, b)
+        and may_be_one(a, b, vocabulary)
     )
 
 

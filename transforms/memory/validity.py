@@ -7,7 +7,7 @@ from datetime import datetime
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cortex.transforms.memory.link import CONTRARY_RULES
+from cortex.transforms.memory.link import PRACTICE_ENDED, contrary_rules
 from cortex.transforms.policy import Policy
 from cortex.transforms.schemas import MEMORIES, PROPOSED_BY_MODEL, TRUSTS, Row
 
@@ -66,13 +66,12 @@ def _endings(
         if name in rows and not _is_on_purpose(rows[name]) and rows[name]["updated_at"] <= ending.until:
             endings[name] = ending
     least, disputed = policy.threshold("brief_min_confidence"), policy.types_with("is_disputed")
+    sure = contrary_rules(policy, is_sure=True)
     for pair in pairs:
         newer, older = rows.get(pair["source_id"]), rows.get(pair["target_id"])
         if newer and older and pair["rule"] != PROPOSED_BY_MODEL:
-            if (
-                pair["rule"] not in CONTRARY_RULES
-                or not {newer["memory_type"], older["memory_type"]} <= disputed
-            ):
+            is_asked = {newer["memory_type"], older["memory_type"]} <= disputed
+            if pair["rule"] not in sure or not (is_asked or pair["rule"] == PRACTICE_ENDED):
                 continue
             older, newer = sorted((older, newer), key=lambda row: (row["updated_at"], row["created_at"]))
         if newer and older and _is_believed(newer, least) and not is_kept(older, newer):

@@ -11,7 +11,7 @@ from cortex.hooks.prose.memory_types import SETTLING_TYPES
 from cortex.transforms.identity import content_id
 from cortex.transforms.journal_entries import Dismiss, ImportMemory, Merge, entries_in, standing_dismissals
 from cortex.transforms.memory.fold import import_of
-from cortex.transforms.memory.link import CONTRARY_RULES
+from cortex.transforms.memory.link import contrary_rules
 from cortex.transforms.memory.quality import known_as
 from cortex.transforms.memory.reality import Doubt
 from cortex.transforms.policy import Policy
@@ -96,7 +96,8 @@ def disputes(memories: pa.Table, edges: pa.Table, policy: Policy) -> list[Item]:
     by_rules.sort(
         key=lambda item: tuple(_age(rows[name]) for name in reversed(item.memory_ids)), reverse=True
     )
-    for item in sorted(by_rules, key=lambda item: CONTRARY_RULES.index(item.detail)):
+    surest_first = contrary_rules(policy)
+    for item in sorted(by_rules, key=lambda item: surest_first.index(item.detail)):
         if taken.isdisjoint(item.memory_ids) and most > 0:
             items.append(item)
             taken.update(item.memory_ids)

@@ -1,7 +1,7 @@
 """What two facts have in common by their words: numbers, names, negations, and what one leaves behind."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from functools import cache, lru_cache
@@ -45,6 +45,11 @@ NO_FACT = Fact((), (), frozenset(), frozenset(), frozenset(), frozenset(), 0)
 
 # "No longer converted", "do not want to sign": what is negated comes behind these.
 _NEGATION_FILLERS = frozenset(("longer", "want", "need", "wish", "ever"))
+# How much and how long something holds is no part of what it is about.
+_NEUTRAL_WORDS = (
+    *_NEGATION_FILLERS,
+    *("all", "always", "anymore", "any", "automatically", "each", "every", "more", "never", "only", "please"),
+)
 
 
 @dataclass(frozen=True)
@@ -54,16 +59,23 @@ class Vocabulary:
     dropped: frozenset[str]
     negations: frozenset[str]
     opposites: frozenset[tuple[str, str]]
+    exclusive: frozenset[tuple[str, str]]
 
     @staticmethod
     def of(policy: Policy) -> "Vocabulary":
-        """Return the words without a topic, those that negate, and pairs of opposites (both orders)."""
+        """
+        Return the words without a topic, those that negate, and pairs of opposites (both orders).
+
+        Of `exclusive` ones only one holds of a thing: it is on or off, and may well be read and written.
+        """
         contrasts = policy.tables["contrast_words"].to_pylist()
-        pairs = {(stem(row["word"]), stem(row["opposite"])) for row in contrasts if row["opposite"]}
+        pairs = {(stem(row["word"]), stem(row["opposite"])): row for row in contrasts if row["opposite"]}
+        exclusive = {pair for pair, row in pairs.items() if row["is_exclusive"]}
         return Vocabulary(
             frozenset(str(word) for word in policy.tables["query_words"]["word"].to_pylist()),
             frozenset(row["word"] for row in contrasts if not row["opposite"]),
-            frozenset(pairs | {(b, a) for a, b in pairs}),
+            _either_way(pairs),
+            _either_way(exclusive),
         )
 
     def fact(self, text: str) -> Fact:
@@ -104,11 +116,16 @@ class Vocabulary:
         """Return whether one says a word and the other, in its place, its opposite."""
         return bool(self.opposites_in(a, b))
 
-    def opposites_in(self, a: Fact, b: Fact) -> frozenset[str]:
+    def opposites_in(self, a: Fact, b: Fact, *, is_exclusive: bool = False) -> frozenset[str]:
         """Return the stems of the words that one says and whose opposite the other says."""
         first, second = ({stem(word) for word in fact.contrasts} for fact in (a, b))
-        pairs = [(x, y) for x in first - second for y in second - first if (x, y) in self.opposites]
+        opposites = self.exclusive if is_exclusive else self.opposites
+        pairs = [(x, y) for x in first - second for y in second - first if (x, y) in opposites]
         return frozenset(word for pair in pairs for word in pair)
+
+
+def _either_way(pairs: Iterable[tuple[str, str]]) -> frozenset[tuple[str, str]]:
+    return frozenset(pair for a, b in pairs for pair in ((a, b), (b, a)))
 
 
 def word_similarity(a: Fact, b: Fact) -> float:
@@ -138,6 +155,16 @@ def has_other_order(a: Fact, b: Fact) -> bool:
     stems = [[stem(word) for word in fact.sequence] for fact in (a, b)]
     single = [[word for word in of_fact if of_fact.count(word) == 1] for of_fact in stems]
     return any(first != second for first, second in (_common(a.sequence, b.sequence), _common(*single)))
+
+
+def may_be_one(a: Fact, b: Fact, vocabulary: Vocabulary) -> bool:
+    """Return whether nothing sets two facts apart: no negation, opposite, exchanged word or other order."""
+    return (
+        a.negation_count == b.negation_count
+        and not vocabulary.has_opposites(a, b)
+        and not has_swapped_word(a, b)
+        and not has_other_order(a, b)
+    )
 
 
 def is_exchange(a: Fact, b: Fact) -> bool:
@@ -186,13 +213,60 @@ def _word(spoken: str) -> _Word:
     return _Word(lowered, stem(lowered) if is_content else "", bool(CODE_NAME.search(spoken)))
 
 
+NEUTRAL = frozenset(stem(word) for word in _NEUTRAL_WORDS)
+
+
+# -- What a text measures: another number of it is another value.
+
+# A number with the word before it ("the version is 3.9") and the unit behind it.
+_NUMBER_OF = re.compile(
+    r"([^\W\d_][\w'’-]*)?(\s+(?:is|are|of|to))?\W{0,3}?(?<![\w.])(\d+(?:[.,:]\d+)*)\s?([^\W\d_]+|%)?"
+)
+
+
+@dataclass(frozen=True)
+class Measures:
+    """What is measured (measures.csv): units and their dimension, what is set, what leads to a measure."""
+
+    units: Mapping[str, tuple[str, float]]
+    settings: frozenset[str]
+    leads: frozenset[str]
+
+    @staticmethod
+    def of(policy: Policy) -> "Measures":
+        rows = policy.tables["measures"].to_pylist()
+        return Measures(
+            {stem(row["word"]): (row["dimension"], row["factor"]) for row in rows if row["use"] == "unit"},
+            frozenset(row["word"] for row in rows if row["use"] == "setting"),
+            frozenset(row["word"] for row in rows if row["use"] == "lead"),
+        )
+
+    def leads_of(self, vocabulary: Vocabulary) -> frozenset[str]:
+        """Return what may stand between a verb and what it measures: nothing, and words without a topic."""
+        return self.leads | vocabulary.dropped | {""}
+
+    def in_text(self, text: str, vocabulary: Vocabulary) -> Iterator[tuple[str, str]]:
+        """
+        Yield (what is measured, number) for each number that measures something: "30 seconds", "80 %".
+
+        One dimension is counted in one unit. What a number only tells apart, "layer 3", "step 4 of the plan",
+        is another thing and no other value.
+        """
+        for before, link, number, unit in _NUMBER_OF.findall(text):
+            before, unit = before.casefold(), stem(unit.casefold())
+            if unit in self.units:
+                dimension, factor = self.units[unit]
+                yield dimension, f"{float(number.replace(',', '').replace(':', '')) * factor:g}"
+            elif before in self.settings or link.strip() in ("is", "are"):
+                yield before, number
+            elif unit and unit not in vocabulary.dropped and (link or before in self.leads_of(vocabulary)):
+                yield unit, number
+
+
 # -- What a text leaves behind by its own words: "switch from X to Y" is at odds with "use X" (spec 5, 7).
 
 # What was left is a noun with a word or two next to it; more is its own sentence.
 LEFT_WORDS_MAX = 4
-_END = re.compile(
-    r"[.;,:()!?]|\s(?:because|since|as|so|and|but|while|which|that|for|in|on|when|where|weil|da)\s", re.I
-)
 # "remove the key from the payload" leaves the payload; of a name with a dot the dot is a part.
 _END_OF_THING = re.compile(
     r"[;,:()!?\n→]|\.(?!\w)|\s(?:[-–—]|because|since|as|so|and|or|but|while|which|that|for|in|on|when|where"
@@ -220,28 +294,23 @@ class Reversals:
         rows = policy.tables["reversals"]["pattern"].to_pylist()
         return Reversals(tuple(re.compile(str(row), re.IGNORECASE) for row in rows))
 
-    def left_in(self, text: str, vocabulary: Vocabulary) -> tuple[frozenset[str], ...]:
-        """
-        Return the stems of each thing that `text` says was left.
-
-        Names that are too long to be a thing, and bare numbers, are passed over.
-        """
-        left = (vocabulary.fact(span).word_set for span in _spans(self.patterns, text, _END))
-        return tuple(dict.fromkeys(words for words in left if 0 < len(words) <= LEFT_WORDS_MAX))
-
     def things_left_in(
         self, text: str, vocabulary: Vocabulary, *more: re.Pattern[str]
     ) -> Iterator[tuple[Fact, str]]:
-        """Yield each thing that `text` says was left, by these patterns or `more`, with its words as said."""
-        for span in _spans((*self.patterns, *more), text, _END_OF_THING):
+        """
+        Yield each thing that `text` says was left, by these patterns or `more`, with its words as said.
+
+        Names that are too long to be a thing, and bare numbers, are passed over.
+        """
+        for span in _spans((*self.patterns, *more), text):
             fact = vocabulary.fact(span)
             if 0 < len(fact.word_set) <= LEFT_WORDS_MAX:
                 yield fact, span.strip()
 
 
-def _spans(patterns: Iterable[re.Pattern[str]], text: str, end: re.Pattern[str]) -> Iterator[str]:
+def _spans(patterns: Iterable[re.Pattern[str]], text: str) -> Iterator[str]:
     for pattern in patterns:
         for match in pattern.finditer(text):
-            span = end.split(f"{match[match.lastindex or 0]} ", maxsplit=1)[0]
+            span = _END_OF_THING.split(f"{match[match.lastindex or 0]} ", maxsplit=1)[0]
             if not (_POINTS.match(span) or _COUNT.match(span)):
                 yield span

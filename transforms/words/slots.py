@@ -6,22 +6,22 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from cortex.transforms.policy import Policy
-from cortex.transforms.words.facts import LEFT_WORDS_MAX, Vocabulary, stem
+from cortex.transforms.words.facts import LEFT_WORDS_MAX, NEUTRAL, Vocabulary, stem
 from cortex.transforms.words.sentences import STATEMENT, sentences
 
 # How a choice is worded says nothing of what was chosen: "SQLite holds the levels", "keep levels in SQLite".
 _WORDING = """
-abandon adopt agree always build choice choose chose chosen decide decision discard down drop favor favour
-final finally go hold i'll i've indent instead keep kept let live make move never now out pick prefer public
-put rather reject replace rule run save select settle stay stick store switch take took turn use we'll we've
-went will work write written
+abandon adopt against agree always build choice choose chose chosen decide decision discard down drop favor
+favour final finally go hold i'll i've indent instead keep kept let live make move never now out pick prefer
+public put rather reject replace rule run save select settle stay stick store switch take took turn use
+we'll we've went will work write written
 """
 WORDING = frozenset(stem(word) for word in _WORDING.split())
 
 # Where the thing that was chosen or turned down ends and the sentence goes on.
 _END = re.compile(
     r"[,;:()!?→]|\s[–—-]\s|\.(?!\w)|\s(?:because|since|as|so|and|but|while|which|that|who|where|when|until"
-    r"|before|after|everywhere|again|from now|now|here|too"
+    r"|before|after|everywhere|again|from now|now|here|too|altogether|completely|entirely|at all|any ?more"
     r"|weil|da|denn|und|parce|car|et|porque|para|y)(?=\s|$)",
     re.IGNORECASE,
 )
@@ -35,7 +35,7 @@ _ASIDE = re.compile(r"\s*\([^()]{0,400}\)")
 _ARTICLE = re.compile(r"^(?:an?|the|our|my|their|its|der|die|das|le|la|el|un[ae]?)\s+", re.IGNORECASE)
 # "All", "it", "that" and a bare number name nothing.
 _NAMELESS = re.compile(
-    r"(?:(?:it|this|that|these|those|them|all|any|only|just)\b.*|each|both|one|none|there|here|\W*|[\d.,:]+)$",
+    r"(?:(?:it|this|that|these|those|them|all|any|each|every|only|just)\b.*|each|both|one|none|there|here|\W*|[\d.,:]+)$",
     re.IGNORECASE,
 )
 _ONLY = re.compile(r"\s*(?:only|just|nur)\b", re.IGNORECASE)
@@ -43,6 +43,7 @@ _ONLY = re.compile(r"\s*(?:only|just|nur)\b", re.IGNORECASE)
 _THING_CHARS = 80
 _REASON_CHARS = 300
 _REMEMBERED_TEXTS = 20_000
+ENDED = "ended"
 # Words before and behind a subject that are none of it: "For the cache we", "The tests should".
 _TALK = re.compile(
     r"^\W*(?:we(?:'ll|'ve)?|i(?:'ll|'ve|'d)?|and|so|then|now|also|please|today|let'?s|always|agreed|done|ok(?:ay)?|for|in|on|at)\b[,.]?\s*"
@@ -53,12 +54,18 @@ _TALK = re.compile(
 
 @dataclass(frozen=True)
 class Slots:
-    """What a fact chooses, turns down, why, and about what, in its own words; empty where it does not say."""
+    """
+    What a fact chooses, turns down, why, and about what, in its own words; empty where it does not say.
+
+    `relation` are the words by which its subject has one value: "is written in", "lives on"; ENDED where what
+    it turns down was done until then.
+    """
 
     chosen: str = ""
     rejected: str = ""
     reason: str = ""
     subject: str = ""
+    relation: str = ""
 
 
 @dataclass(frozen=True)
@@ -74,6 +81,7 @@ class SlotStems:
     rejected: frozenset[str]
     about: frozenset[str]
     values: Mapping[str, frozenset[str]]
+    relation: str
 
 
 def are_opposed(a: SlotStems, b: SlotStems) -> bool:
@@ -139,8 +147,9 @@ class SlotParser:
             (p.sub(" ", text) for p in self.reasons if p.search(text)),
             text.replace(slots.reason or "\0", " "),
         )
-        about = self.vocabulary.fact(own).word_set - chosen - lost - values.keys() - WORDING
-        return SlotStems(chosen - lost, lost if len(lost) <= LEFT_WORDS_MAX else frozenset(), about, values)
+        about = self.vocabulary.fact(own).word_set - chosen - lost - values.keys() - WORDING - NEUTRAL
+        lost = lost if len(lost) <= LEFT_WORDS_MAX else frozenset()
+        return SlotStems(chosen - lost, lost, about, values, slots.relation.casefold())
 
     def names_in(self, text: str) -> frozenset[str]:
         """Return the technologies that a text names."""
@@ -156,7 +165,7 @@ class SlotParser:
                 continue
             given = match.groupdict()
             chosen, about = _thing(given.get("chosen") or "")
-            rejected, about_rejected = _thing(given.get("rejected") or "")
+            rejected, about_rejected = _thing(given.get("rejected") or given.get("ended") or "")
             if (not chosen and not rejected) or (given.get("rejected") and not rejected):
                 continue
             if not wording.is_clear:
@@ -169,7 +178,9 @@ class SlotParser:
                 or _subject(given.get("subject") or (sentence[: match.start()] if chosen else ""))
                 or _subject_behind(sentence)
             )
-            return Slots(chosen, rejected, (given.get("reason") or "").strip(" .")[:_REASON_CHARS], subject)
+            reason = (given.get("reason") or "").strip(" .")[:_REASON_CHARS]
+            relation = ENDED if given.get("ended") else given.get("relation") or ""
+            return Slots(chosen, rejected, reason, subject, relation)
         return None
 
     def _last_name_in(self, words: str) -> str:

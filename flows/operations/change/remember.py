@@ -187,7 +187,7 @@ def _known(store: Store, scope: str, fact: str, policy: Policy) -> Known | None:
 # -- Keeps a lesson that passes a quality gate: a fact by itself, new, and not at odds with a decision.
 
 _COLUMNS = ["memory_id", "project_id", "memory_type", "text", "rejected", "status", "source_type"]
-_COMPARED = [*_COLUMNS, "files", "evidence"]
+_COMPARED = [*_COLUMNS, "trust", "files", "evidence"]
 # What was indexed of code follows the code.
 _COMPARED_TYPES = tuple(name for name in SOURCE_TYPES if name != "code_index")
 

@@ -18,7 +18,6 @@ from cortex.transforms.views.review import (
     stale_claims,
     unresolved,
 )
-from cortex.transforms.words.facts import Reversals, Vocabulary
 from tests.rows import START, memories, memory
 
 POLICY = read_policy(None)
@@ -95,14 +94,6 @@ def test_a_decision_that_reverses_another_contradicts_it_whichever_came_first(ol
 )
 def test_decisions_that_go_together_do_not(one, other):
     assert relation(one, other) != "contradicts"
-
-
-def test_what_is_left_is_cut_at_the_end_of_its_phrase():
-    left = Reversals.of(POLICY).left_in(
-        "Switch from the old poller to webhooks, and use pnpm instead of npm because it is faster.",
-        Vocabulary.of(POLICY),
-    )
-    assert set(left) == {frozenset({"old", "poller"}), frozenset({"npm"})}
 
 
 def journal(*items):

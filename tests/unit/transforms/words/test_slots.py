@@ -28,6 +28,13 @@ WORDED = (
     ("MongoDB was ruled out because it has no transactions.", "", "MongoDB", "it has no transactions", ""),
     ("Never use npm here, always pnpm", "pnpm", "npm", "", ""),
     ("Tabs over spaces", "Tabs", "spaces", "", ""),
+    ("I do not want to sign my commits anymore.", "", "sign my commits", "", ""),
+    ("Passwords are hashed with Argon2.", "Argon2", "", "", "Passwords"),
+    ("The staging server is in Lisbon.", "Lisbon", "", "", "The staging server"),
+    ("We got rid of the coverage gate altogether", "", "coverage gate", "", ""),
+    ("Celery is out, jobs run in threads.", "", "Celery", "", ""),
+    ("Celery fliegt raus", "", "Celery", "", ""),
+    ("Deploys go through Jenkins, no longer through Travis.", "", "Travis", "", ""),
     ("Instead of Mako, use Jinja", "Jinja", "Mako", "", ""),
     ("Replace moment.js with dayjs in the frontend", "dayjs", "moment.js", "", "the frontend"),
     ("Store money as integer cents, not floats", "", "floats", "", ""),
@@ -76,6 +83,16 @@ def test_what_a_source_says_of_itself_stands_before_what_its_words_say():
     row = event("Use SQLite instead of Redis", rejected="Redis and Valkey", reason="one writer")
     [memory] = fold(events(row), JOURNAL.empty(), POLICY).to_pylist()
     assert (memory["rejected"], memory["reason"]) == ("Redis and Valkey", "one writer")
+
+
+@pytest.mark.parametrize(
+    "text", ["Celery: too heavy for one worker", "Rejected Celery: too heavy for one worker"]
+)
+def test_what_was_reported_as_rejected_is_turned_down_whether_or_not_its_words_say_so(text):
+    row = event(text, event_type="APPROACH_REJECTED", layer="layer3:tag")
+    [memory] = fold(events(row), JOURNAL.empty(), POLICY).to_pylist()
+    assert (memory["text"], memory["chosen"]) == (text, None)
+    assert (memory["rejected"], memory["reason"]) == ("Celery", "too heavy for one worker")
 
 
 def test_what_stands_in_brackets_turns_down_nothing():
