@@ -149,7 +149,7 @@ def merges(memories: pa.Table, proposed: pa.Table, same: Collection[tuple[str, s
     return items
 
 
-def wishes(memories: pa.Table, policy: Policy) -> list[Item]:
+def global_proposals(memories: pa.Table, policy: Policy) -> list[Item]:
     """
     Return what may hold in every project: a wish that a person has in two, or that a model takes for such.
 

@@ -40,10 +40,10 @@ from cortex.transforms.views.review import (
     dismissed,
     disputes,
     global_memory,
+    global_proposals,
     merges,
     stale_claims,
     unresolved,
-    wishes,
     without_declined,
 )
 
@@ -214,7 +214,7 @@ def review(context: Context, *, project: str | None = None) -> list[ProjectRevie
     else all."""
     run = read_only_run(context)
     projects = projects_of(context, context.open_store(), project)
-    everywhere = _wishes(context, run)
+    everywhere = _proposals_for_all(context, run)
     reviews: list[ProjectReview] = []
     for each in projects:
         items = _items(run, each.project_id)
@@ -245,7 +245,7 @@ def resolve_items(
     kept = [_item_of(item, items) if isinstance(item, str) else item for item in keep]
     journal, at = context.open_store().journal, context.now
     for item in accepted:
-        for row in _made_global(context, item) if item.kind == EVERYWHERE else [_acceptance(item, at)]:
+        for row in _global_entries(context, item) if item.kind == EVERYWHERE else [_acceptance(item, at)]:
             journal.write(row)
     for item in kept:
         scope = GLOBAL_SCOPE if item.kind == EVERYWHERE else item.project_id
@@ -302,14 +302,14 @@ def _items(run: Run, scope: str) -> list[Item]:
 
 
 @dataclass(frozen=True)
-class _Wish:
+class _Proposal:
     """What may hold in every project, and the projects in which it is said."""
 
     item: Item
     projects: frozenset[str]
 
 
-def _wishes(context: Context, run: Run) -> list[_Wish]:
+def _proposals_for_all(context: Context, run: Run) -> list[_Proposal]:
     where = {"status": ["active"], "trust": ["user"]}
     scopes = [scope for scope in run.store.tables.scopes() if context.sees(scope)]
     tables = [run.store.tables.open(scope, "memories").read(where=where) for scope in scopes]
@@ -317,11 +317,13 @@ def _wishes(context: Context, run: Run) -> list[_Wish]:
         return []
     memories = pa.concat_tables(tables)
     scope_of = dict(zip(values(memories, "memory_id"), values(memories, "project_id"), strict=True))
-    items = without_declined(wishes(memories, run.policy), run.readings.merged_journal(GLOBAL_SCOPE))
-    return [_Wish(item, frozenset(scope_of[name] for name in item.memory_ids)) for item in items]
+    items = without_declined(
+        global_proposals(memories, run.policy), run.readings.merged_journal(GLOBAL_SCOPE)
+    )
+    return [_Proposal(item, frozenset(scope_of[name] for name in item.memory_ids)) for item in items]
 
 
-def _made_global(context: Context, item: Item) -> list[dict[str, object]]:
+def _global_entries(context: Context, item: Item) -> list[dict[str, object]]:
     """Return the entries by which a wish holds everywhere, and takes the place of it in its projects."""
     store, at = context.open_store(), context.now
     members = [memory_of(context, store, name) for name in item.memory_ids]

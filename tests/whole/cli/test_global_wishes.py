@@ -3,7 +3,7 @@
 import pytest
 
 from cortex.storage.settings.reference import read_policy
-from cortex.transforms.views.review import wishes
+from cortex.transforms.views.review import global_proposals
 from tests.rows import memories, memory
 from tests.transcripts import Talk
 
@@ -67,7 +67,7 @@ def test_what_was_declined_is_not_proposed_again_also_where_a_third_project_says
 
 
 def items(*rows):
-    return [(item.memory_ids, item.is_by_model) for item in wishes(memories(*rows), POLICY)]
+    return [(item.memory_ids, item.is_by_model) for item in global_proposals(memories(*rows), POLICY)]
 
 
 def wish(name, project, text=WISH, **chosen):

@@ -356,7 +356,7 @@ def test_no_model_makes_a_fact_hold_everywhere():
     wish = {"type": "preference", "scope": "global", "statement": "The person keeps tide tables in SQLite."}
     wish = POSTGRES | wish | {"why": "", "quote": "keep the tide tables in SQLite", "turns": ["t1"]}
     (row,) = of_model(written(wish | {"scope_confidence": 1.0}))
-    assert (row["trust"], row["category"], row["project_id"]) == ("user", "proposed", "kelp-1")
+    assert (row["trust"], row["category"], row["project_id"]) == ("user", "proposed", "reef-1")
     (row,) = of_model(
         written(wish | {"statement": "Cormorants rest on the buoy at noon.", "scope": "global"})
     )
