@@ -216,5 +216,5 @@ def mismatch(table: Table, schema: pa.Schema) -> SchemaMismatch:
     unexpected = sorted(set(schema.names) - set(table.arrow.names))
     return SchemaMismatch(
         f"table '{table.name}' has another layout: missing {missing}, unexpected {unexpected}.",
-        "Install the version of Cortex that wrote it, or run `cortex rebuild` when the lake is intact.",
+        "Install the version of Cortex that wrote it, or a newer one.",
     )

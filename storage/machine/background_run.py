@@ -148,7 +148,10 @@ def noted_engine(home: Path) -> Path | None:
 def last_capture(home: Path) -> datetime | None:
     """Return when a hook last left something: the mark of a session's start, or a ticket."""
     seen, new = (home / "staging" / name for name in (ticket.SEEN, ticket.NEW))
-    if not seen.is_dir():  # a backfill writes tickets too, but no such mark
+    try:
+        if not seen.is_dir():  # a backfill writes tickets too, but no such mark
+            return None
+        times = [folder.stat().st_mtime for folder in (seen, new) if folder.is_dir()]
+    except PermissionError:  # somebody else's store
         return None
-    times = [folder.stat().st_mtime for folder in (seen, new) if folder.is_dir()]
     return datetime.fromtimestamp(max(times), UTC)

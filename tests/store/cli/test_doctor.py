@@ -10,6 +10,7 @@ import pytest
 
 from cortex.flows.operations.care import doctor
 from cortex.hooks import background, hook
+from cortex.storage.machine.background_run import last_capture
 from cortex.transforms.errors import ModelUnavailable
 from tests.bench import NOW
 
@@ -168,3 +169,17 @@ def test_messages_of_long_ago_are_told_and_are_no_complaint(cortex, home):
     os.utime(home / "runs" / hook.LATE_PROMPTS, (1, 1))
     found = check(cortex, "prompts")
     assert "3 messages went without evidence" in found["finding"] and "try:" not in found["finding"]
+
+
+def test_in_somebody_elses_store_no_capture_is_seen_and_nothing_is_raised(home):
+    (home / "staging" / "seen").mkdir(parents=True)
+    (home / "staging").chmod(0)
+    as_root = os.geteuid() == 0
+    if as_root:
+        os.seteuid(65534)
+    try:
+        assert last_capture(home) is None
+    finally:
+        if as_root:
+            os.seteuid(0)
+        (home / "staging").chmod(0o700)

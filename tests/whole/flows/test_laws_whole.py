@@ -149,6 +149,27 @@ def test_another_file_in_the_place_of_a_transcript_is_read_from_its_start(bench)
     assert any("of s2" in text for text in bench.texts())
 
 
+@pytest.mark.parametrize("kind", ["shorter", "changed", "changed, as long as before"])
+def test_a_transcript_that_its_client_rewrites_in_place_loses_and_doubles_nothing(bench, kind):
+    path = decisions("s1").write(bench.projects)
+    bench.begin()
+    before = bench.texts()
+    rows = path.read_bytes()
+    new = {
+        "shorter": b"".join(rows.splitlines(keepends=True)[:2]),
+        "changed": rows.replace(b"counts hours", b"counts whole minutes"),
+        "changed, as long as before": rows.replace(b"local midnight", b"solar midnight"),
+    }[kind]
+    assert new != rows and (len(new) == len(rows)) == kind.endswith("before")
+    path.write_bytes(new)
+    for _ in range(2):
+        bench.backfill()
+        after = bench.texts()
+        assert set(before) <= set(after) and len(after) == len(set(after))
+        assert len(after) - len(before) == (kind != "shorter")
+    assert leftovers(bench.home) == []
+
+
 def test_transcripts_deleted_between_staging_and_run_are_read_through_the_link(bench, other):
     path = decisions().write(bench.projects)
     other.begin()
