@@ -66,7 +66,7 @@ if TYPE_CHECKING or __package__:
         candidate_of,
         commands,
         find,
-        followed,
+        find_sequels,
         is_shown,
         listed_records,
         utc_day,
@@ -117,7 +117,7 @@ else:
         candidate_of,
         commands,
         find,
-        followed,
+        find_sequels,
         is_shown,
         listed_records,
         utc_day,
@@ -201,7 +201,7 @@ def note_lines(
     budget_tokens: int,
     question: SearchQuestion,
     *,
-    followed: Iterable[tuple[SearchResult, SearchResult]] = (),
+    sequels: Iterable[tuple[SearchResult, SearchResult]] = (),
     commands: Iterable[Row] = (),
     known_ids: frozenset[str] = frozenset(),
     session_id: str = "",
@@ -211,8 +211,8 @@ def note_lines(
     """
     Return the notes for commands and results, the newest first, as far as they fit into a budget.
 
-    Of passages, and of what `followed` them in their sessions, the sentences are quoted that add most to what
-    was taken before: names and words that stood nowhere yet, said late, by results that bear on the question.
+    Of passages, and of their `sequels`, the sentences are quoted that add most to what was taken before: names
+    and words that stood nowhere yet, said late, by results that bear on the question.
     What is quoted of one turn is one note. Left out are memories that their session went past, of other trust
     than a person's, the assistant's or this machine's tools, or that hold code; words of the session
     `session_id` itself; what `is_known`, and what notes before it say. `marks` says by id what the repository
@@ -223,17 +223,17 @@ def note_lines(
         if row["session_id"] != session_id and row["passage_id"] not in known_ids:
             notes.take(_command(row))
     choice = _Choice(notes, question, is_known)
-    for result, weight, is_result in _weighted(results, followed, question.settings.numbers):
-        if result.id in known_ids:
-            continue
-        for item in _items_of(result, weight, question, session_id, marks, is_result=is_result):
-            choice.add(item)
+    # Results come first: what followed one that may not be quoted itself answers nothing.
+    for result, weight, is_result in _weighted(results, sequels, question.settings.numbers):
+        if result.id not in known_ids and (is_result or choice):
+            for item in _items_of(result, weight, question, session_id, marks, is_result=is_result):
+                choice.add(item)
     choice.take_best()
     return notes.taken
 
 
 def _weighted(
-    results: Sequence[SearchResult], followed: Iterable[tuple[SearchResult, SearchResult]], numbers: Numbers
+    results: Sequence[SearchResult], sequels: Iterable[tuple[SearchResult, SearchResult]], numbers: Numbers
 ) -> Iterator[tuple[SearchResult, float, bool]]:
     """Yield what may be quoted, its weight, and whether it is a result itself, not only what followed."""
     best = results[0].score if results else 0.0
@@ -244,7 +244,7 @@ def _weighted(
         if each.score >= _LEAST_SCORE * best
     }
     weighted = {each.id: (each, scores[each.id], True) for each in results if each.id in scores}
-    for later, result in followed:
+    for later, result in sequels:
         known, score, is_result = weighted.get(later.id, (later, 0.0, False))
         lent = numbers["followed_score"] * scores.get(result.id, 0.0)
         if lent > score:
@@ -275,7 +275,9 @@ class _Item:
     ) -> None:
         self.value, self.text, self.note, self.quotation, self.at = value, text, note, quotation, at
         self.tokens = note.tokens if note else tokens_in(text)
-        self.names, self.words = names_in(text), word_set(text)
+        # What a person pastes is full of names, and tells nothing by them.
+        is_persons = quotation is not None and quotation.is_persons
+        self.names, self.words = frozenset() if is_persons else names_in(text), word_set(text)
 
 
 class _Choice:
@@ -288,6 +290,9 @@ class _Choice:
         # Names that the session has read, by name; words of the items taken.
         self._is_read: dict[str, bool] = {}
         self._words: frozenset[str] = frozenset()
+
+    def __len__(self) -> int:
+        return len(self._items)
 
     def add(self, item: _Item) -> None:
         """Add an item; names and words that the session has read count for nothing."""
@@ -322,10 +327,10 @@ class _Choice:
 class _Quotation:
     """What is quoted of one turn: whose words, when, where, and the sentences by their place in it."""
 
-    __slots__ = ("by", "frame_tokens", "id", "parts", "place", "said_at", "turn")
+    __slots__ = ("by", "frame_tokens", "id", "is_persons", "parts", "place", "said_at", "turn")
 
-    def __init__(self, id: str, by: str, said_at: object, place: Place) -> None:
-        self.id, self.by, self.said_at, self.place = id, by, said_at, place
+    def __init__(self, id: str, by: str, said_at: object, place: Place, *, is_persons: bool) -> None:
+        self.id, self.by, self.said_at, self.place, self.is_persons = id, by, said_at, place, is_persons
         self.turn = place.file, place.lines
         self.parts: dict[tuple[int, int], str] = {}
         self.frame_tokens = tokens_in(f'- "" {self.tail}') + 1
@@ -477,7 +482,7 @@ def _sentences_of(
     by = "user" if is_persons else "assistant"
     if item.statement.startswith(PROPOSED):
         by = f"{by}, a proposal"
-    quotation = _Quotation(item.id, by, row["said_at"], places[0])
+    quotation = _Quotation(item.id, by, row["said_at"], places[0], is_persons=is_persons)
     parts = [shortened(part, _PART_CHARS) for part in _parts(without_emphasis(prose))]
     if is_persons and sum(map(len, parts)) <= _REPLY_CHARS:
         # "No. Too slow." is one statement.
@@ -684,7 +689,7 @@ def notes_in(
         results,
         budget,
         question,
-        followed=followed(connection, [project_id], first, question),
+        sequels=find_sequels(connection, [project_id], first, question),
         commands=commands(connection, [project_id], question, limit=MOST_COMMANDS),
         known_ids=frozenset(seen.ids),
         session_id=session_id,

@@ -29,8 +29,8 @@ SEARCH_VERSION = 3
 MEMORIES, PASSAGES, COMMANDS = "memories", "passages", "commands"
 # Types of memories that say where the work stands: the records of sessions, and plans.
 STATE_TYPES = ("outcome", "progress")
-# Passages of a session that are asked for together, by `stretch_label`.
-STRETCH_ROWS = 32
+# Passages of a session that are asked for together, by `section_label`.
+SECTION_ROWS = 32
 
 # As in the first measurements of BM25: how soon a repeated word weighs no more, and how much length matters.
 _K1, _B = 1.2, 0.75
@@ -254,13 +254,13 @@ def rows_by_key(
     return matches
 
 
-def stretch_label(file: str, stretch: int) -> str:
-    """Return the label of the passages of a file whose `seq` divided by STRETCH_ROWS is `stretch`."""
-    return f"{zlib.crc32(file.encode('utf-8', 'surrogatepass')):08x}:{stretch}"
+def section_label(file: str, section: int) -> str:
+    """Return the label of the passages of a file whose `seq` divided by SECTION_ROWS is `section`."""
+    return f"{zlib.crc32(file.encode('utf-8', 'surrogatepass')):08x}:{section}"
 
 
 def labelled_rows(connection: sqlite3.Connection, parts: Sequence[Part], label: str) -> list[Row]:
-    """Return the memories of one of STATE_TYPES, or the passages of a stretch by `stretch_label`."""
+    """Return the memories of one of STATE_TYPES, or the passages of a section by `section_label`."""
     matches: list[Row] = []
     for part in parts:
         asked = "select row, part, body from bodies where part = ? and label = ?"

@@ -28,15 +28,15 @@ from .index import (
     COMMANDS,
     MEMORIES,
     PASSAGES,
+    SECTION_ROWS,
     STATE_TYPES,
-    STRETCH_ROWS,
     all_rows,
     best_rows,
     index_parts,
     labelled_rows,
     rows_by_key,
     rows_by_number,
-    stretch_label,
+    section_label,
 )
 from .question import DECIDED as ASKED_DECIDED
 from .question import OPEN, WORK, is_answered
@@ -259,37 +259,37 @@ def _with_closers(
     return list(known.values())
 
 
-# Stretches read after a row to find what followed it: of a longer answer nobody knows the end.
-_STRETCHES_AHEAD = 3
+# Sections read after a row to find what followed it: of a longer answer nobody knows the end.
+_SECTIONS_AHEAD = 3
 
 
 class _Sessions:
-    """The passages of sessions in their order, read by stretches."""
+    """The passages of sessions in their order, read by sections."""
 
     def __init__(self, connection: sqlite3.Connection, parts: Sequence[Part]) -> None:
         self._connection, self._parts = connection, parts
-        self._stretches: dict[tuple[str, int], list[Row]] = {}
+        self._sections: dict[tuple[str, int], list[Row]] = {}
 
     def after(self, row: Row) -> Iterator[Row | None]:
         """Yield the passages after a row, then None if the session goes on beyond what is read."""
-        first = row["seq"] // STRETCH_ROWS
-        for at in range(first, first + _STRETCHES_AHEAD + 1):
-            stretch = self._stretch(row["file"], at)
-            yield from (other for other in stretch if other["seq"] > row["seq"])
-            if not stretch:
+        first = row["seq"] // SECTION_ROWS
+        for at in range(first, first + _SECTIONS_AHEAD + 1):
+            section = self._section(row["file"], at)
+            yield from (other for other in section if other["seq"] > row["seq"])
+            if not section:
                 return
         yield None
 
-    def _stretch(self, file: str, at: int) -> list[Row]:
+    def _section(self, file: str, at: int) -> list[Row]:
         key = file, at
-        if key not in self._stretches:
-            rows = labelled_rows(self._connection, self._parts, stretch_label(file, at))
+        if key not in self._sections:
+            rows = labelled_rows(self._connection, self._parts, section_label(file, at))
             own = (row for row in rows if row["file"] == file)
-            self._stretches[key] = sorted(own, key=lambda row: row["seq"])
-        return self._stretches[key]
+            self._sections[key] = sorted(own, key=lambda row: row["seq"])
+        return self._sections[key]
 
 
-def followed(
+def find_sequels(
     connection: sqlite3.Connection,
     scopes: Collection[str],
     results: Iterable[SearchResult],
@@ -306,11 +306,11 @@ def followed(
         (SearchResult(Group([candidate_of(PASSAGES, row)]), question), result)
         for result in results
         if not result.is_memory
-        for row in _what_followed(result.row, sessions.after(result.row))
+        for row in _sequel_rows(result.row, sessions.after(result.row))
     ]
 
 
-def _what_followed(start: Row, rows: Iterable[Row | None]) -> list[Row]:
+def _sequel_rows(start: Row, rows: Iterable[Row | None]) -> list[Row]:
     before: list[Row] = []
     reply: list[Row] = []
     answer: list[Row] = []

@@ -25,7 +25,7 @@ _LAYOUT = (
     " hash integer not null, body blob not null, label text)",
     "create index keys on bodies (part, key)",
     # What rows are asked for by together: memories that say where the work stands by their type, passages by
-    # their stretch of a session.
+    # their section of a session.
     "create index labels on bodies (part, label) where label is not null",
     # What was counted of a row, packed, so that it can be taken out again.
     "create table texts (row integer primary key, packed blob not null)",

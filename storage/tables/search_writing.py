@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from cortex.hooks.evidence.index import STATE_TYPES, STRETCH_ROWS, stretch_label
+from cortex.hooks.evidence.index import SECTION_ROWS, STATE_TYPES, section_label
 from cortex.hooks.evidence.text import COMMAND_KIND, count_words
 from cortex.storage.tables.tables import INDEX_TEXT, VECTOR
 from cortex.transforms.schemas import EPOCH, Table, values
@@ -279,7 +279,7 @@ def _bodies(rows: pa.Table, places: list[int], names: list[str]) -> list[bytes]:
 
 
 def _labels(rows: pa.Table, places: list[int]) -> list[str | None]:
-    """Return of each memory its type where it says where the work stands, of each passage its stretch."""
+    """Return of each memory its type where it says where the work stands, of each passage its section."""
     chosen = pa.array(places, pa.int64())
     if "memory_type" in rows.schema.names:
         types = rows["memory_type"].take(chosen).to_pylist()
@@ -287,7 +287,7 @@ def _labels(rows: pa.Table, places: list[int]) -> list[str | None]:
     if "seq" not in rows.schema.names:
         return [None] * len(places)
     return [
-        None if row["kind"] == COMMAND_KIND else stretch_label(row["file"], row["seq"] // STRETCH_ROWS)
+        None if row["kind"] == COMMAND_KIND else section_label(row["file"], row["seq"] // SECTION_ROWS)
         for row in rows.select(["file", "seq", "kind"]).take(chosen).to_pylist()
     ]
 

@@ -218,6 +218,57 @@ def test_what_the_assistant_asked_then_is_not_quoted_now(client):
     assert REPLY in line and "Shall I" not in line
 
 
+CRAZING = "Why does the tenmoku craze on the big bowls? The bowls are for the market in October."
+LOOKS = (
+    "The tenmoku crazes since it shrinks more than the clay. I would add silica, or fire the bowls once more."
+)
+ENDED = (
+    "Done: the body has five parts more flint now, and not one of twelve pieces shows a line after a week."
+)
+
+
+def test_what_a_result_came_to_in_its_session_is_quoted_though_it_shares_no_word(client):
+    keep(
+        client,
+        talk=[
+            said(40, CRAZING),
+            said(42, LOOKS, "text"),
+            said(44, "No silica, it eats the shelves. Change the body instead."),
+            said(46, "I weigh out the next batch.", "text"),
+            said(48, ENDED, "text"),
+            said(60, "Now sweep the studio floor and order sponges for the wheel."),
+        ],
+    )
+    lines = told(ask(client, "How do we keep tenmoku from crazing?"))
+    assert [line for line in lines if "flint" in line] == [f'- "{ENDED}" (assistant, 1 Sep 26, fedcba:48)']
+    reply = '- "No silica, it eats the shelves. Change the body instead." (user, 1 Sep 26, fedcba:44)'
+    assert reply in lines and not any("sponges" in line or "weigh out" in line for line in lines)
+
+
+def test_of_an_answer_that_goes_on_beyond_what_is_read_no_end_is_told(client):
+    steps = [said(100 + 2 * at, f"Step {at} of the glaze is done.", "text") for at in range(200)]
+    keep(client, talk=[said(40, CRAZING), *steps])
+    assert not any("Step" in line for line in told(ask(client, "How do we keep tenmoku from crazing?")))
+
+
+def test_a_sentence_that_names_what_stands_nowhere_yet_comes_before_one_that_repeats(client):
+    letters = random.Random(5)
+    others = ["".join(letters.choices("abdegiklmnoprstu", k=6)) for _ in range(900)]
+    again = [f"Cobalt shelves, alumina wash: {' '.join(others[at : at + 9])}." for at in range(0, 810, 9)]
+    named = f"Cobalt shelves, alumina wash: {' '.join(others[-8:])} `wash/ratio.toml`."
+    keep(client, talk=[said(40, "\n".join([*again[:60], named, *again[60:]]), "text")])
+    (line,) = told(ask(client, "Do the cobalt shelves need alumina wash?"))
+    assert "wash/ratio.toml" in line and sum(text in line for text in again) < len(again) / 4
+
+
+def test_what_only_leads_to_a_list_is_not_quoted(client):
+    leads = "The cobalt shelves get these washes, one after the other, as agreed:"
+    text = f"{SHELF}\n\n{leads}\n\n```\na\nb\nc\nd\n```"
+    keep(client, talk=[said(40, text, "text")])
+    (line,) = told(ask(client, "Do the cobalt shelves need alumina wash?"))
+    assert SHELF in line and "one after the other" not in line
+
+
 def test_a_reason_and_what_the_repository_says_stand_with_the_fact(client):
     keep(client, fact(FIRING, reason="celadon is stiff"), marks={"firing-0001": "[kiln.py is gone]"})
     [line] = told(ask(client, ASKED))

@@ -7,6 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from cortex.hooks.evidence.index import SECTION_ROWS, index_parts, labelled_rows, section_label
 from cortex.storage.tables import lance_tables, search_file, search_index
 from cortex.storage.tables.lance_tables import LanceTables
 from cortex.storage.tables.search_file import (
@@ -18,7 +19,8 @@ from cortex.storage.tables.search_file import (
 from cortex.storage.tables.search_index import IndexedRows, SearchIndex
 from cortex.storage.tables.tables import INDEX_TEXT, VECTOR
 from cortex.transforms.errors import TablesDamaged
-from tests.rows import memories, memory
+from cortex.transforms.schemas import PASSAGES
+from tests.rows import START, memories, memory
 
 DIMENSIONS = 4
 KINDS = pa.list_(pa.float32(), DIMENSIONS)
@@ -59,6 +61,28 @@ def test_what_was_written_is_read_back(index: SearchIndex):
     read = index.rows(["reef-1"], "memories").read()
     assert read.to_pylist() == rows.drop_columns([INDEX_TEXT, VECTOR]).to_pylist()
     assert index.rows(["reef-1"], "memories").read(["text"], {"memory_id": ["m2"]}).num_rows == 1
+
+
+def passage(at: int, seq: int, file: str = "/t/a.jsonl") -> dict:
+    names = ("passage_id", "project_id", "session_id", "turn_id", "kind", "trust", "content_hash")
+    row = dict.fromkeys(names, "x") | {"passage_id": f"p{at}", "kind": "text", "said_at": START}
+    return row | {"seq": seq, "text": f"Passage {at}.", "file": file, "line": at}
+
+
+def section(index: SearchIndex, file: str, at: int) -> list[str]:
+    with index.reading(["reef-1"]) as connection:
+        parts = index_parts(connection, ["reef-1"], "passages")
+        return [row["passage_id"] for row in labelled_rows(connection, parts, section_label(file, at))]
+
+
+def test_the_passages_of_a_section_are_found_together_also_after_their_places_changed(index: SearchIndex):
+    rows = [passage(at, at) for at in range(SECTION_ROWS + 2)] + [passage(99, 0, "/t/b.jsonl")]
+    index.replace("reef-1", "passages", PASSAGES.of(rows), range(len(rows)))
+    assert section(index, "/t/a.jsonl", 1) == [f"p{SECTION_ROWS}", f"p{SECTION_ROWS + 1}"]
+    assert section(index, "/t/b.jsonl", 0) == ["p99"]
+    moved = [passage(at, at + SECTION_ROWS) for at in range(2)]
+    index.replace("reef-1", "passages", PASSAGES.of(moved), [1_000, 1_001])
+    assert section(index, "/t/a.jsonl", 1) == ["p0", "p1"] and section(index, "/t/a.jsonl", 0) == []
 
 
 def test_no_scope_no_word_and_no_index_find_nothing(index: SearchIndex):
