@@ -211,7 +211,7 @@ def note_lines(
     """
     Return the notes for commands and results, the newest first, as far as they fit into a budget.
 
-    Of passages, and of their `sequels`, the sentences are quoted that add most to what was taken before: names
+    Of passages, and of their `sequels`, the sentences are quoted that add most to what was taken: names
     and words that stood nowhere yet, said late, by results that bear on the question.
     What is quoted of one turn is one note. Left out are memories that their session went past, of other trust
     than a person's, the assistant's or this machine's tools, or that hold code; words of the session
