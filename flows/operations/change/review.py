@@ -262,9 +262,11 @@ def reopen(context: Context, name: str, *, project: str | None = None) -> Applie
     """
     run = read_only_run(context)
     left: dict[str, tuple[str, Dismiss]] = {}
-    for each in projects_of(context, context.open_store(), project):
-        entries = dismissed(run.readings.merged_journal(each.project_id))
-        left |= {item_id: (each.project_id, entry) for item_id, entry in entries.items()}
+    projects = projects_of(context, context.open_store(), project)
+    # What may hold everywhere is declined for all projects at once.
+    for scope in (*(each.project_id for each in projects), GLOBAL_SCOPE):
+        entries = dismissed(run.readings.merged_journal(scope))
+        left |= {item_id: (scope, entry) for item_id, entry in entries.items()}
     matches = [item_id for item_id in left if item_id.startswith(typed_id(name))]
     if len(name) < LEAST_ID_CHARS or not matches:
         problem = f"nothing was left as it is whose id begins with '{name}'."

@@ -64,6 +64,8 @@ def test_what_was_declined_is_not_proposed_again_also_where_a_third_project_says
     stated("dune", "/home/dev/dune", WISH).write(twice.projects)
     twice.backfill()
     assert proposed(cortex) == []
+    assert cortex("review", "--reopen", item["id"]).code == 0
+    assert len(proposed(cortex)) == 1
 
 
 def items(*rows):
