@@ -628,25 +628,25 @@ def _keep_newest_of_subject(
 
 
 def _leave_out_work_done(candidates: Iterable[LineCandidate]) -> None:
-    """Leave out steps of the day: where the work stands is told, and the repository holds what was done."""
+    """Leave out steps of the day: where the work stands is short_plans, and the repository holds what was done."""
     for candidate in candidates:
         if candidate.forms and not candidate.is_on_purpose:
-            candidate.leave_out("work done: where the work stands is told above")
+            candidate.leave_out("work done: where the work stands is short_plans above")
 
 
 def _shorten_older_plans(candidates: Iterable[LineCandidate], policy: Policy) -> None:
     """Tell in one line what is unfinished of plans that others followed, or that sessions went by without."""
     free = [each for each in candidates if each.forms and each.is_plan and each.place is None]
     idle, older_plans = policy.threshold("brief_plan_idle_sessions"), policy.threshold("brief_older_plans")
-    is_followed, told = False, 0
+    is_followed, short_plans = False, 0
     for candidate in sorted((each for each in free if not each.is_on_purpose), key=_newest_first):
         if not is_followed and candidate.sessions_since < idle:
             is_followed = True
-        elif told < older_plans:
+        elif short_plans < older_plans:
             candidate.forms = candidate.forms[-1:]
-            told += 1
+            short_plans += 1
         else:
-            candidate.leave_out("older than the unfinished plans that are told")
+            candidate.leave_out("older than the unfinished plans that are short_plans")
 
 
 def _newest_first(candidate: LineCandidate) -> tuple[Any, ...]:
