@@ -628,10 +628,10 @@ def _keep_newest_of_subject(
 
 
 def _leave_out_work_done(candidates: Iterable[LineCandidate]) -> None:
-    """Leave out steps of the day: where the work stands is short_plans, and the repository holds what was done."""
+    """Leave out steps of the day: where the work stands is told, and the repository holds what was done."""
     for candidate in candidates:
         if candidate.forms and not candidate.is_on_purpose:
-            candidate.leave_out("work done: where the work stands is short_plans above")
+            candidate.leave_out("work done: where the work stands is told above")
 
 
 def _shorten_older_plans(candidates: Iterable[LineCandidate], policy: Policy) -> None:
@@ -646,7 +646,7 @@ def _shorten_older_plans(candidates: Iterable[LineCandidate], policy: Policy) ->
             candidate.forms = candidate.forms[-1:]
             short_plans += 1
         else:
-            candidate.leave_out("older than the unfinished plans that are short_plans")
+            candidate.leave_out("older than the unfinished plans that are told")
 
 
 def _newest_first(candidate: LineCandidate) -> tuple[Any, ...]:

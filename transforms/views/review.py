@@ -208,7 +208,7 @@ def _everywhere(group: Sequence[Row]) -> Iterator[Item]:
 
 def without_declined(items: Iterable[Item], journal: pa.Table) -> list[Item]:
     """Return what may hold everywhere without what a person declined for some of its memories."""
-    declined = [set(entry.memory_ids) for entry in standing_dismissals(journal) if entry.item == EVERYWHERE]
+    declined = [set(entry.memory_ids) for entry in dismissals_in_force(journal) if entry.item == EVERYWHERE]
     return [item for item in items if not any(ids <= set(item.memory_ids) for ids in declined)]
 
 
