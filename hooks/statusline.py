@@ -46,7 +46,7 @@ def line(home: str, payload: dict[str, object], now_seconds: float) -> str:
     Empty if nothing is known. Which parts, and from where on the context is worth a warning, is chosen by
     `statusline.show` and `statusline.warn_percent`.
     """
-    project_id = brief.find_project(os.path.join(home, "published"), folders_of(payload))
+    project_id = brief.find_project(os.path.join(home, "published"), folders_named_in(payload))
     chosen = choices.HookSettings(home, project_id)
     makers = {
         "health": lambda: trouble(home, now_seconds),
@@ -61,7 +61,7 @@ def line(home: str, payload: dict[str, object], now_seconds: float) -> str:
     return f"cortex: {text}" if text else ""
 
 
-def folders_of(payload: dict[str, object]) -> list[str]:
+def folders_named_in(payload: dict[str, object]) -> list[str]:
     """Return the folders that the client's `payload` names, that of the session first."""
     workspace = payload.get("workspace")
     places = workspace if isinstance(workspace, dict) else {}

@@ -450,15 +450,15 @@ def entries_in(journal: pa.Table, entry_class: type[AnEntry]) -> Iterator[tuple[
             yield row, entry
 
 
-def standing_dismissals(journal: pa.Table) -> list[Dismiss]:
+def dismissals_in_force(journal: pa.Table) -> list[Dismiss]:
     """Return what JOURNAL rows left as it is and no later one took back."""
-    standing: dict[tuple[str | None, tuple[str, ...], str | None], Dismiss] = {}
+    in_force: dict[tuple[str | None, tuple[str, ...], str | None], Dismiss] = {}
     for _, entry in entries_in(journal, Dismiss):
         about = (entry.item, tuple(sorted(entry.memory_ids)), entry.reason)
-        standing.pop(about, None)
+        in_force.pop(about, None)
         if not entry.is_withdrawn:
-            standing[about] = entry
-    return list(standing.values())
+            in_force[about] = entry
+    return list(in_force.values())
 
 
 # Entries of one instant: what makes a memory comes before what changes it, then what takes a change back, and

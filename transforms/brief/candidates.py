@@ -638,13 +638,13 @@ def _shorten_older_plans(candidates: Iterable[LineCandidate], policy: Policy) ->
     """Tell in one line what is unfinished of plans that others followed, or that sessions went by without."""
     free = [each for each in candidates if each.forms and each.is_plan and each.place is None]
     idle, older_plans = policy.threshold("brief_plan_idle_sessions"), policy.threshold("brief_older_plans")
-    is_followed, told = False, 0
+    is_followed, short_plans = False, 0
     for candidate in sorted((each for each in free if not each.is_on_purpose), key=_newest_first):
         if not is_followed and candidate.sessions_since < idle:
             is_followed = True
-        elif told < older_plans:
+        elif short_plans < older_plans:
             candidate.forms = candidate.forms[-1:]
-            told += 1
+            short_plans += 1
         else:
             candidate.leave_out("older than the unfinished plans that are told")
 

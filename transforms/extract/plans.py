@@ -98,7 +98,7 @@ def carried_on(events: Iterable[Row]) -> dict[str, str]:
     return plan_of
 
 
-def left_out_and_redone(events: Iterable[Row]) -> dict[str, tuple[int, int]]:
+def plan_continuity(events: Iterable[Row]) -> dict[str, tuple[int, int]]:
     """
     Return, by session that carries on a plan, how many of its steps it leaves out and how many it does again.
 

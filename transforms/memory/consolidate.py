@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from cortex.transforms.errors import NotFound
 from cortex.transforms.identity import content_id
-from cortex.transforms.journal_entries import Checkpoint, Merge, Unmerge, entries_in, standing_dismissals
+from cortex.transforms.journal_entries import Checkpoint, Merge, Unmerge, dismissals_in_force, entries_in
 from cortex.transforms.memory.link import Pairs, similar_pairs, with_vector
 from cortex.transforms.policy import Policy
 from cortex.transforms.schemas import JOURNAL, TRUSTS, Row
@@ -158,7 +158,7 @@ def to_undo(journal: pa.Table, checkpoint: str | None) -> list[dict[str, Any]]:
 
 def _taken_back(journal: pa.Table) -> list[set[str]]:
     undone = {row["memory_id"] for row, _ in entries_in(journal, Unmerge)}
-    dismissed = [set(entry.memory_ids) for entry in standing_dismissals(journal) if entry.item == "merge"]
+    dismissed = [set(entry.memory_ids) for entry in dismissals_in_force(journal) if entry.item == "merge"]
     merges = [entry for row, entry in entries_in(journal, Merge) if row["memory_id"] in undone]
     return dismissed + [set(entry.members) for entry in merges]
 

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from cortex.hooks.prose.own_prose import EDIT_TOOLS, READ_TOOLS
 from cortex.transforms.database import query
 from cortex.transforms.extract.ground.phrases import Phrasebook
-from cortex.transforms.extract.plans import left_out_and_redone
+from cortex.transforms.extract.plans import plan_continuity
 from cortex.transforms.policy import Policy
 from cortex.transforms.schemas import (
     METRICS,
@@ -214,7 +214,7 @@ def plans_of(events: pa.Table, policy: Policy) -> pa.Table:
     rows = [
         (project_id, session_id, *counts)
         for project_id, of_project in by_project.items()
-        for session_id, counts in left_out_and_redone(of_project).items()
+        for session_id, counts in plan_continuity(of_project).items()
     ]
     return pa.Table.from_pylist([dict(zip(PLANS.names, row, strict=True)) for row in rows], schema=PLANS)
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 from cortex.hooks.evidence.text import word_set
 from cortex.hooks.prose.memory_types import SETTLING_TYPES
 from cortex.transforms.identity import content_id
-from cortex.transforms.journal_entries import Dismiss, ImportMemory, Merge, entries_in, standing_dismissals
+from cortex.transforms.journal_entries import Dismiss, ImportMemory, Merge, dismissals_in_force, entries_in
 from cortex.transforms.memory.fold import import_of
 from cortex.transforms.memory.link import contrary_rules
 from cortex.transforms.memory.quality import known_as
@@ -208,7 +208,7 @@ def _everywhere(group: Sequence[Row]) -> Iterator[Item]:
 
 def without_declined(items: Iterable[Item], journal: pa.Table) -> list[Item]:
     """Return what may hold everywhere without what a person declined for some of its memories."""
-    declined = [set(entry.memory_ids) for entry in standing_dismissals(journal) if entry.item == EVERYWHERE]
+    declined = [set(entry.memory_ids) for entry in dismissals_in_force(journal) if entry.item == EVERYWHERE]
     return [item for item in items if not any(ids <= set(item.memory_ids) for ids in declined)]
 
 
@@ -238,7 +238,7 @@ def dismissed(journal: pa.Table) -> dict[str, Dismiss]:
     """Return what JOURNAL rows dismissed, by the id of the item."""
     return {
         _id_of(entry.item or "", entry.memory_ids, entry.reason or ""): entry
-        for entry in standing_dismissals(journal)
+        for entry in dismissals_in_force(journal)
     }
 
 

@@ -225,11 +225,11 @@ def _folder_on_stdin() -> Path:
     """Return the folder that the JSON on standard input names. Raises UsageError if it names none."""
     import json
 
-    from cortex.hooks.statusline import folders_of
+    from cortex.hooks.statusline import folders_named_in
     from cortex.transforms.errors import UsageError
 
     try:
-        folders = folders_of(json.loads(sys.stdin.buffer.read(MOST_STDIN_BYTES)))
+        folders = folders_named_in(json.loads(sys.stdin.buffer.read(MOST_STDIN_BYTES)))
     except (ValueError, AttributeError):
         folders = []
     if not folders:

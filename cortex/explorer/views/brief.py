@@ -108,7 +108,7 @@ KIND_HEADINGS = {
     "global": "Wishes that may hold in every project",
 }
 WEAK_SHOWN = 10
-ITEMS_SHOWN = 20  # who settles one sees the next
+REVIEW_ITEMS_SHOWN = 20  # who settles one sees the next
 
 
 def show_review(request: ViewRequest) -> Page:
@@ -124,7 +124,7 @@ def show_review(request: ViewRequest) -> Page:
         "project_id": project_id,
         "project": listing.labels_of(context).get(project_id, project_id),
         "total": len(review.items),
-        "items": [{"id": item.item_id, **_as_dict(item)} for item in review.items[:ITEMS_SHOWN]],
+        "items": [{"id": item.item_id, **_as_dict(item)} for item in review.items[:REVIEW_ITEMS_SHOWN]],
         "weak": weak,
     }
     extra = {"projects": projects, "headings": KIND_HEADINGS, "by_model": PROPOSED_BY_MODEL}

@@ -530,8 +530,8 @@ def files_to_describe(
 
 def _matching(here: Path, pattern: str) -> list[Path]:
     try:
-        found = (here / pattern).rglob("*") if (here / pattern).is_dir() else here.glob(pattern)
-        return [path.resolve() for path in found if path.is_file()]
+        matches = (here / pattern).rglob("*") if (here / pattern).is_dir() else here.glob(pattern)
+        return [path.resolve() for path in matches if path.is_file()]
     except (ValueError, NotImplementedError) as error:
         raise UsageError(
             f"Not a pattern of files: '{pattern}'.", "Give a folder, or e.g. 'src/*.py'."

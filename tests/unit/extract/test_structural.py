@@ -2,7 +2,7 @@
 
 import pytest
 
-from cortex.transforms.extract.plans import left_out_and_redone
+from cortex.transforms.extract.plans import plan_continuity
 from cortex.transforms.extract.structural import checks_text
 from tests.sessions import call, prompt, said, text
 from tests.shown import Shown
@@ -191,11 +191,11 @@ def test_steps_that_a_later_session_leaves_out_or_does_again_are_counted(events:
 
     first = events(todos(Read="completed", Store="pending", Draw="pending"), session_id="a")
     same = {"Read": "completed", "Store": "pending", "Draw": "pending"}
-    assert left_out_and_redone([*first, *events(todos(**same), session_id="b")]) == {"b": (0, 0)}
+    assert plan_continuity([*first, *events(todos(**same), session_id="b")]) == {"b": (0, 0)}
     again = events(todos(Read="in_progress", Store="pending"), session_id="b")
-    assert left_out_and_redone([*first, *again]) == {"b": (1, 1)}
+    assert plan_continuity([*first, *again]) == {"b": (1, 1)}
     finished = events(
         todos(Read="pending", Store="pending", Draw="pending"), todos(**dict.fromkeys(same, "completed")),
         session_id="b",
     )  # fmt: skip
-    assert left_out_and_redone([*first, *finished]) == {"b": (0, 1)}
+    assert plan_continuity([*first, *finished]) == {"b": (0, 1)}
