@@ -33,7 +33,7 @@ _MAX_BYTES = 256 * 1024
 
 # Where what was shown waits for a run, as a row of the table `calls` whose transport is this; with more
 # waiting no run has taken any in for months.
-CALLS_FOLDER, TRANSPORT = "calls", "hook"
+CALLS_FOLDER, TRANSPORT = "calls", "shown"
 MAX_WAITING = 1_000
 _MAX_SESSION_CHARS = 200
 
@@ -117,10 +117,21 @@ def log_shown(
     folder = os.path.join(staging, CALLS_FOLDER)
     if not memory_ids or is_full(folder):
         return
-    at = instant(now_ns)
+    row = row_of_shown(tool, project_id, session_id, memory_ids, instant(now_ns))
+    path = os.path.join(folder, f"{row['call_id']}.json")
+    try:  # noqa: SIM105
+        ticket.write_whole(staging, path, json.dumps(row).encode(), durable=False)
+    except OSError:
+        pass  # a count is lost, which is better than what was to be shown
+
+
+def row_of_shown(
+    tool: str, project_id: str, session_id: str, memory_ids: list[str], at: str
+) -> dict[str, object]:
+    """Return the row of `calls` that says what a session was shown at an instant."""
     session = session_id[:_MAX_SESSION_CHARS].encode("utf-8", "replace").decode()
     arguments = json.dumps({"memory_ids": memory_ids, "session_id": session}, sort_keys=True)
-    row = {
+    return {
         "call_id": identity.content_id("shown", at, tool, project_id, arguments),
         "called_at": at,
         "project_id": project_id,
@@ -132,11 +143,6 @@ def log_shown(
         "seconds": 0.0,
         "usd": 0.0,
     }
-    path = os.path.join(folder, f"{row['call_id']}.json")
-    try:  # noqa: SIM105
-        ticket.write_whole(staging, path, json.dumps(row).encode(), durable=False)
-    except OSError:
-        pass  # a count is lost, which is better than what was to be shown
 
 
 def instant(now_ns: int) -> str:

@@ -320,12 +320,16 @@ CALLS = Table(
         column("called_at", UTC_US, "when it came"),
         column("project_id", pa.string(), "project of the caller's folder, or 'global'"),
         column("caller", pa.string(), "client and version as it says itself, or the subject of its token"),
-        column("transport", pa.string(), "stdio or http; hook: what a session was shown without asking"),
-        column("tool", pa.string(), "tool that was called, read_resource, or the event of the hook"),
+        column("transport", pa.string(), "stdio or http; shown: what hooks or recall handed a session"),
+        column(
+            "tool",
+            pa.string(),
+            "tool that was called, read_resource, or where it was shown: the event of a hook, or recall",
+        ),
         column(
             "arguments",
             pa.string(),
-            "arguments as JSON; of a text its length alone; of a hook the memories shown",
+            "arguments as JSON; of a text its length alone; of what was shown the memories",
         ),
         column("outcome", pa.string(), "ok, asked (a person had to answer first), or the code of an error"),
         column("seconds", pa.float64(), "from the call to its answer", unit="seconds"),
@@ -521,6 +525,7 @@ USES = Table(
         column("shown_at", UTC_US, "when it was first shown there"),
         column("briefs", pa.int64(), "times that a brief told it, again after a compaction", unit="count"),
         column("prompts", pa.int64(), "messages that it was quoted beside", unit="count"),
+        column("recalls", pa.int64(), "answers of recall that it was in", unit="count"),
         column(
             "used_at",
             UTC_US,

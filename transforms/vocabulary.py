@@ -128,5 +128,5 @@ def caller_role(text: str) -> CallerRole:
     return CallerRole(subject, role, folder)
 
 
-# The transport of rows of CALLS in which hooks noted what they showed.
-SHOWN_BY_HOOK = "hook"
+# The transport of rows of CALLS that say which memories a session was handed.
+SHOWN_TRANSPORT = "shown"

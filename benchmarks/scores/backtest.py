@@ -28,7 +28,7 @@ from cortex.transforms.memory.lifecycle import sessions_of
 from cortex.transforms.policy import Policy
 from cortex.transforms.schemas import EVENTS, GLOBAL_SCOPE, TURNS, UTC_US, Row, values
 from cortex.transforms.search import settings_document
-from cortex.transforms.views.metrics import SHOWINGS, names_in, repeats_of, session_uses
+from cortex.transforms.views.metrics import SHOWINGS, memory_names, repeats_of, session_uses
 from cortex.transforms.words.facts import Vocabulary
 from cortex.transforms.words.sentences import share_of_fewer
 
@@ -334,13 +334,14 @@ def _used(
 ) -> list[ShownMemory]:
     """Return the memories handed over with what came of them; `history` has (shown, used) and is added to."""
     name, started_at = session["session_id"], session["started_at"]
+    empty = {"briefs": 1, "prompts": 0, "recalls": 0}
     rows = [
-        {"session_id": name, "memory_id": row["memory_id"], "shown_at": started_at, "briefs": 1, "prompts": 0}
+        {**empty, "session_id": name, "memory_id": row["memory_id"], "shown_at": started_at}
         for row in handed.memories
     ]
     own = each_key_once(TURNS, turns.filter(pc.field("session_id") == name))
     showings = pa.Table.from_pylist(rows, schema=SHOWINGS)
-    uses = session_uses(showings, names_in(handed.memories, vocabulary), own, policy, project_id)
+    uses = session_uses(showings, memory_names(handed.memories, vocabulary), own, policy, project_id)
     used = {row["memory_id"] for row in uses.to_pylist() if row["used_at"] or row["is_cited"]}
     result = []
     for row in handed.memories:

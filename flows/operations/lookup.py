@@ -1,5 +1,7 @@
 """What the words of a caller mean in a store: a memory by its id, projects by their names."""
 
+import os
+import re
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 
@@ -18,8 +20,17 @@ from cortex.transforms.views.review import doubts_left
 
 # A shorter beginning that no id has is a word of a question: 2026, cafe.
 SURELY_AN_ID_CHARS = 6
+# Claude Code names its session to the programs that it starts.
+SESSION_VARIABLE = "CLAUDE_CODE_SESSION_ID"
+_SESSION = re.compile(r"[0-9A-Za-z-]{8,64}")
 # Of the setting `mcp.projects`.
 EVERY_PROJECT = "*"
+
+
+def session_here() -> str:
+    """Return the assistant's session that this process was started by; "" where a person did."""
+    session = os.environ.get(SESSION_VARIABLE, "")
+    return session if _SESSION.fullmatch(session) else ""
 
 
 def memory_of(context: Context, store: Store, target: str) -> Row:

@@ -41,7 +41,7 @@ from cortex.transforms.schemas import (
     values,
 )
 from cortex.transforms.views.metrics import (
-    names_in,
+    memory_names,
     session_metrics,
     session_uses,
     showings_in,
@@ -390,7 +390,7 @@ def _counted_uses(run: Run, known: Snapshots, scope: str, vocabulary: Vocabulary
         for each in (scope, GLOBAL_SCOPE)
     ]
     memories = [row for rows in read for row in rows.to_pylist()]
-    names = names_in(memories, vocabulary)
+    names = memory_names(memories, vocabulary)
     held = pa.array(sorted({row["memory_id"] for row in memories}), pa.string())
     showings = showings.filter(pc.is_in(showings["memory_id"], held))
     before = known.former_rows_of(USES, scope)

@@ -1,9 +1,9 @@
 -- What sessions did with the memories that they were shown.
--- reads   showings (session_id, memory_id, shown_at, briefs, prompts), names (memory_id, name; lower case),
+-- reads   showings (session_id, memory_id, shown_at, briefs, prompts, recalls), names (memory_id, name; lower case),
 --         turns (session_id, agent_id, kind, said_at, text, tool_input)
 -- params  $complaint (RE2, case folded), $cited_chars (characters of an id)
--- writes  session_id, memory_id, shown_at, briefs, prompts, used_at (UTC instant or null), used_name (or null),
---         is_cited, is_corrected, turns (count); one row per session and memory shown in it
+-- writes  session_id, memory_id, shown_at, briefs, prompts, recalls, used_at (UTC instant or null),
+--         used_name (or null), is_cited, is_corrected, turns (count); one row per session and memory shown in it
 with
 spoken as (
     select
@@ -81,6 +81,7 @@ select
     showings.shown_at,
     showings.briefs,
     showings.prompts,
+    showings.recalls,
     used.used_at,
     used.used_name,
     cited.memory_id is not null as is_cited,

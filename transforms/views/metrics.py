@@ -27,7 +27,7 @@ from cortex.transforms.schemas import (
     column,
     values,
 )
-from cortex.transforms.vocabulary import SHOWN_BY_HOOK
+from cortex.transforms.vocabulary import SHOWN_TRANSPORT
 from cortex.transforms.words.facts import (
     CODE_NAME,
     NUMBER,
@@ -255,6 +255,7 @@ SHOWINGS = arrow_of(
         column("shown_at", UTC_US, "when it was first shown"),
         column("briefs", pa.int64(), "times that a brief told it", unit="count"),
         column("prompts", pa.int64(), "messages that it was quoted beside", unit="count"),
+        column("recalls", pa.int64(), "answers of recall that it was in", unit="count"),
     ]
 )
 NAMES = arrow_of(
@@ -264,8 +265,8 @@ NAMES = arrow_of(
     ]
 )
 TURN_COLUMNS_OF_USE = ["session_id", "agent_id", "kind", "said_at", "text", "tool_input"]
-# Where what a hook showed is counted.
-_COUNTED_AS = {"session-start": "briefs", "user-prompt-submit": "prompts"}
+# Where what was shown is counted, by the event of a hook or the command.
+_COUNTED_AS = {"session-start": "briefs", "user-prompt-submit": "prompts", "recall": "recalls"}
 # Shorter names occur by chance ("md", "v1"); of many names the first are those of the statement itself.
 _SHORTEST_NAME, _MOST_NAMES = 4, 12
 _HAS_LETTERS = re.compile(r"[^\W\d_]{2}")
@@ -274,11 +275,11 @@ ID_CHARS_OF_CITATION = 8
 
 
 def showings_in(calls: pa.Table) -> pa.Table:
-    """Return SHOWINGS, one row a session and memory: what hooks noted in CALLS of one project."""
+    """Return SHOWINGS, one row a session and memory: what hooks and recall noted in CALLS of one project."""
     rows: dict[tuple[str, str], Row] = {}
     for call in calls.sort_by("called_at").to_pylist():
         column_name = _COUNTED_AS.get(call["tool"])
-        if call["transport"] != SHOWN_BY_HOOK or column_name is None:
+        if call["transport"] != SHOWN_TRANSPORT or column_name is None:
             continue
         try:
             arguments = json.loads(call["arguments"])
@@ -286,13 +287,13 @@ def showings_in(calls: pa.Table) -> pa.Table:
         except (ValueError, KeyError, TypeError):  # somebody else's file
             continue
         for name in dict.fromkeys(ids):
-            empty = {"shown_at": call["called_at"], "briefs": 0, "prompts": 0}
+            empty = {"shown_at": call["called_at"], "briefs": 0, "prompts": 0, "recalls": 0}
             row = rows.setdefault((session, name), {"session_id": session, "memory_id": name, **empty})
             row[column_name] += 1
     return pa.Table.from_pylist([rows[key] for key in sorted(rows)], schema=SHOWINGS)
 
 
-def names_in(memories: Iterable[Row], vocabulary: Vocabulary) -> pa.Table:
+def memory_names(memories: Iterable[Row], vocabulary: Vocabulary) -> pa.Table:
     """Return NAMES of memories, which have memory_id, text and files."""
     rows = []
     for memory in memories:
@@ -344,10 +345,10 @@ def still_counted(
     return {name for name, shown in now.items() if before.get(name) == shown and name not in changed}
 
 
-def _shown_in(rows: pa.Table) -> dict[str, dict[str, tuple[int, int]]]:
-    """Return session → memory → how often it was shown, in briefs and beside messages."""
-    shown: dict[str, dict[str, tuple[int, int]]] = defaultdict(dict)
-    columns = [values(rows, name) for name in ("session_id", "memory_id", "briefs", "prompts")]
-    for session, memory, briefs, prompts in zip(*columns, strict=True):
-        shown[session][memory] = (briefs, prompts)
+def _shown_in(rows: pa.Table) -> dict[str, dict[str, tuple[int, ...]]]:
+    """Return session → memory → how often it was shown: in briefs, beside messages, by recall."""
+    shown: dict[str, dict[str, tuple[int, ...]]] = defaultdict(dict)
+    columns = [values(rows, name) for name in ("session_id", "memory_id", *_COUNTED_AS.values())]
+    for session, memory, *counts in zip(*columns, strict=True):
+        shown[session][memory] = tuple(counts)
     return shown

@@ -198,8 +198,8 @@ class ProfitAndLoss:
     """
     What came of a memory: sessions that were shown it, used it, cited it, and corrected what it names.
 
-    `briefs` and `prompts` are how often it was told; `contradicted` counts what stands against it or took its
-    place.
+    `briefs`, `prompts` and `recalled` are how often it was told; `contradicted` counts what stands against it
+    or took its place.
     """
 
     sessions: int

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 
 from cortex.flows.context import Context
 from cortex.flows.operations.ask.listing import session_numbers
-from cortex.flows.operations.lookup import doubts_on, scopes_of
+from cortex.flows.operations.lookup import doubts_on, scopes_of, session_here
 from cortex.flows.recalling.recall_search import RecallResult, with_replaced
 from cortex.flows.recalling.recall_search import search_store as search
 from cortex.flows.recalling.session_context import RUN_COLUMNS, with_session_context
 from cortex.hooks.echo import fingerprints_of
 from cortex.hooks.evidence.question import DECIDED, EVERYTHING, listing_asked
+from cortex.hooks.shown import row_of_shown
 from cortex.storage.published.catalogue import Catalogue
 from cortex.storage.store import Store
 from cortex.storage.tables.tables import Searchable
@@ -246,9 +247,18 @@ def _reinforce(context: Context, store: Store, matches: Sequence[RecallResult]) 
                 sorted({mark for text in _texts_of(shown) for mark in fingerprints_of(text)}),
             )
             store.journal.write(entry.to_row(scope, recorded_at=at, actor="recall"))
+        _log_shown(context, store, sorted({name for match in matches for name in match.memory_ids}))
     except StoreNotWritable as error:
         return f"Not noted as recalled: {error.problem}"
     return ""
+
+
+def _log_shown(context: Context, store: Store, memory_ids: list[str]) -> None:
+    """Note which memories a session of the assistant was shown, if one asked."""
+    session, project_id = session_here(), store.projects.known(str(context.folder))
+    if session and project_id and memory_ids:
+        row = row_of_shown("recall", project_id, session, memory_ids, context.now.isoformat())
+        store.calls.write({**row, "called_at": context.now})
 
 
 def _texts_of(matches: Sequence[RecallResult]) -> list[str]:

@@ -16,7 +16,7 @@ from cortex.storage.ground.files import write_atomically, writing_to
 from cortex.transforms.errors import NotFound, UsageError
 from cortex.transforms.identity import content_id
 from cortex.transforms.schemas import CALLS, GLOBAL_SCOPE, Row
-from cortex.transforms.vocabulary import SHOWN_BY_HOOK
+from cortex.transforms.vocabulary import SHOWN_TRANSPORT
 
 # Arguments that say how a tool is called, not what about.
 SHOWN_ARGUMENTS = frozenset(("detail", "limit", "as_of", "type", "all", "everywhere", "plan"))
@@ -100,9 +100,9 @@ def read_calls(
     """
     Return CALLS, the newest first: of a tool, those that failed, of the last days, in a period.
 
-    What the hooks showed by themselves is no call of a tool, and not among them.
+    What a session was shown is no call of a tool, and not among them.
     """
-    rows = context.open_store().calls.read().filter(pc.field("transport") != SHOWN_BY_HOOK)
+    rows = context.open_store().calls.read().filter(pc.field("transport") != SHOWN_TRANSPORT)
     if tool is not None:
         rows = rows.filter(pc.field("tool") == tool)
     if failed:

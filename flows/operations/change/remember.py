@@ -1,7 +1,6 @@
 """Keeps what a person says on purpose: a fact, a lesson, a changed memory, what a source file does."""
 
 import os
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,7 +16,7 @@ from cortex.flows.operations.change.apply import (
     last_word,
     write_once,
 )
-from cortex.flows.operations.lookup import memory_of, project_of
+from cortex.flows.operations.lookup import memory_of, project_of, session_here
 from cortex.flows.stages.order import APPLY
 from cortex.hooks.prose.plain import without_private
 from cortex.storage.ground.git import answer_of
@@ -63,9 +62,6 @@ from cortex.transforms.words.sentences import excerpt
 
 # -- Keeps what a person says on purpose, unless it says nothing or is known.
 
-# Claude Code names its session to the programs that it starts.
-SESSION_VARIABLE = "CLAUDE_CODE_SESSION_ID"
-_SESSION = re.compile(r"[0-9A-Za-z-]{8,64}")
 EXPLICIT = {"status": ["active"], "source_type": ["explicit"]}
 
 
@@ -150,13 +146,13 @@ def _place_of(context: Context, *, is_elsewhere: bool) -> dict[str, Any]:
 
     What `is_elsewhere` told (of another project, of all) has no branch: none of theirs is checked out here.
     """
-    place, session = str(context.folder), os.environ.get(SESSION_VARIABLE, "")
+    place = str(context.folder)
     branch = "" if is_elsewhere else answer_of(place, "rev-parse", "--abbrev-ref", "HEAD").strip()
     known = {
         "folder": place,
         "git_branch": "" if branch == "HEAD" else branch,
         "git_commit": answer_of(place, "rev-parse", "HEAD").strip() if branch else "",
-        "session_id": session if _SESSION.fullmatch(session) else "",
+        "session_id": session_here(),
     }
     return {name: words for name, words in known.items() if words}
 

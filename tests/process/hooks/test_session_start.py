@@ -176,7 +176,7 @@ def choices(client, *entries):
 
 def shown_ids(client):
     calls = [json.loads(path.read_bytes()) for path in (client.staging / "calls").glob("*.json")]
-    assert {call["transport"] for call in calls} <= {"hook"}
+    assert {call["transport"] for call in calls} <= {"shown"}
     return [json.loads(call["arguments"])["memory_ids"] for call in calls]
 
 

@@ -1,9 +1,12 @@
 """What sessions did with the memories that they were shown is counted, and changes no memory by itself."""
 
+from dataclasses import replace
 from datetime import timedelta
+from pathlib import Path
 
 from cortex.flows.memory import Memory
 from cortex.flows.operations.ask.listing import profit_and_loss, show
+from cortex.flows.operations.ask.recall import recall
 from cortex.flows.operations.ask.sql import query_tables
 from cortex.flows.operations.care.audit import read_calls
 from cortex.flows.publishing import database
@@ -115,3 +118,16 @@ def test_what_is_shown_however_often_and_never_used_sinks_no_memory_and_no_line_
     assert (use_of(bench).sessions, use_of(bench).used) == (25, 0)
     assert bench.memories() == memories
     assert bench.store.published.brief(tide(bench)["project_id"]) == brief
+
+
+def test_what_a_session_asked_for_is_counted_where_it_was_told(bench, monkeypatch):
+    begin(bench)
+    folder = bench.store.projects.all()[0].paths[0]
+    monkeypatch.setenv("CLAUDE_CODE_SESSION_ID", "session-that-asks")
+    asking = replace(bench.at(LATER), folder=Path(folder))
+    assert recall(asking, "Which function counts the hours of the tide?").matches
+    monkeypatch.delenv("CLAUDE_CODE_SESSION_ID")
+    recall(asking, "Which function counts the hours from midnight?")  # a person at a terminal
+    bench.run(now=LATER)
+    rows = query_tables(bench.context, "select distinct session_id, recalls, briefs from uses").rows
+    assert [tuple(row) for row in rows] == [("session-that-asks", 1, 0)]

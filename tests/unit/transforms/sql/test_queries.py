@@ -80,6 +80,7 @@ UNSAID = {
     "has_vector": "false",
     "briefs": "1",
     "prompts": "0",
+    "recalls": "0",
     "kind": "prompt",
     "text": "Keep readings in UTC.",
     "event_type": "DECISION_MADE",
