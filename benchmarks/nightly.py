@@ -97,7 +97,9 @@ def events(project: str, seed: int, count: int) -> pa.Table:
 def first_night(home: Path, count: int) -> None:
     """Fill a store and let its first nightly run make the tables."""
     fill(home, count)
-    runs.execute("nightly", _context(home, 0))
+    report = runs.execute("nightly", _context(home, 0))
+    if report.rows["memories"] < count:
+        raise ValueError(f"of {count} made facts {report.rows['memories']} became memories")
 
 
 def next_night(home: Path, count: int, days: int = 1) -> list[stage_times.Figure]:

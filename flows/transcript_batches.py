@@ -156,7 +156,7 @@ def batches_of(run: Run, claims: list[Claim], shown: BytesShown) -> Iterator[Bat
     for claim in claims:
         if is_long(run, claim):
             yield batch
-            yield from pieces_of(run, claim, shown)
+            yield from batches_of_pieces(run, claim, shown)
             batch = Batch()
             continue
         read_or_quarantine(run, claim, batch)
@@ -173,7 +173,7 @@ def is_long(run: Run, claim: Claim) -> bool:
     return claim.unread_bytes(cursor) > PIECE_BYTES
 
 
-def pieces_of(run: Run, claim: Claim, shown: BytesShown) -> Iterator[Batch]:
+def batches_of_pieces(run: Run, claim: Claim, shown: BytesShown) -> Iterator[Batch]:
     """Yield a long transcript in pieces, each once the one before it is committed; a kill keeps these."""
     name, is_left = stored_name(claim.transcript), True
     while is_left:
@@ -391,7 +391,7 @@ def sharded_batches(
             for claim in session:
                 if is_long(run, claim):
                     yield batch, answers
-                    yield from ((piece, None) for piece in pieces_of(run, claim, shown))
+                    yield from ((piece, None) for piece in batches_of_pieces(run, claim, shown))
                     batch, answers = Batch(), ShardAnswers((shard, answer))
                     continue
                 read_or_quarantine(run, claim, batch, answers)
