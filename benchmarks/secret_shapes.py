@@ -413,7 +413,7 @@ MISSED_SHAPES = (
     Kind("recovery codes, numbered", "Save these backup codes:\n1. a1b2c3d4\n2. <S>\n3. c3d4e5f6\n", HEX, 12),
     Kind("sudo prompt", "[sudo] password for bob: <S>\nHit:1", PASSWORD, 14),
     Kind("ssh prompt", "bob@host's password: <S>\nWelcome", PASSWORD, 14),
-    Kind("key prompt", "Enter passphrase for key '/home/bob/.ssh/id_ed25519': <S>", PASSWORD, 14),
+    Kind("key prompt", "Enter passphrase for key '/home/ada/.ssh/id_ed25519': <S>", PASSWORD, 14),
     Kind("generated", "Generated password for user elastic: <S>", PASSWORD, 14),
     Kind("Wi-Fi picture", "WIFI:T:WPA;S:Home;P:<S>;;", ALNUM, 14),
     Kind("key file", "$ cat config/master.key\n<S>\n", HEX, 32),

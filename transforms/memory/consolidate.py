@@ -19,7 +19,7 @@ from cortex.transforms.words.facts import (
     Fact,
     Vocabulary,
     is_exchange,
-    may_be_one,
+    may_be_same,
     word_similarity,
 )
 from cortex.transforms.words.sentences import MEMORY, nested, sentences, share_of_fewer
@@ -319,7 +319,7 @@ def _says_the_same(a: _Group, b: _Group, vocabulary: Vocabulary, policy: Policy)
         and nested(a.fact.numbers, b.fact.numbers)
         and nested(a.fact.names, b.fact.names)
         and all(nested(x.rejected, y.rejected) for x in a.sides for y in b.sides)
-        and may_be_one(a.fact, b.fact, vocabulary)
+        and may_be_same(a.fact, b.fact, vocabulary)
         and not _are_opposed(a, b)
     )
 

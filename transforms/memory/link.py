@@ -398,8 +398,8 @@ def _pairs_by_slot(
     lost = {(scopes[name], word) for name, side in sides.items() for word in side.sides.rejected}
     for name, side in sorted(sides.items()):
         scope, own = scopes[name], side.sides
-        said = own.about | own.chosen | own.rejected | own.values.keys()
-        words = {word for word in said if (scope, word) in lost}
+        own_words = own.about | own.chosen | own.rejected | own.values.keys()
+        words = {word for word in own_words if (scope, word) in lost}
         terms: set[tuple[str, ...]] = set()
         if side.is_in_force:
             kinds = {kind for of_value in own.values.values() for kind in of_value}

@@ -15,7 +15,7 @@ from cortex.transforms.words.facts import (
     WORD,
     Fact,
     Vocabulary,
-    may_be_one,
+    may_be_same,
     word_similarity,
 )
 from cortex.transforms.words.sentences import nested
@@ -89,7 +89,7 @@ def _agree(a: Fact, b: Fact, vocabulary: Vocabulary) -> bool:
         nested(a.word_set, b.word_set)
         and nested(a.numbers, b.numbers)
         and nested(a.names - b.contrasts, b.names - a.contrasts)
-        and may_be_one(a, b, vocabulary)
+        and may_be_same(a, b, vocabulary)
     )
 
 

@@ -157,7 +157,7 @@ def has_other_order(a: Fact, b: Fact) -> bool:
     return any(first != second for first, second in (_common(a.sequence, b.sequence), _common(*single)))
 
 
-def may_be_one(a: Fact, b: Fact, vocabulary: Vocabulary) -> bool:
+def may_be_same(a: Fact, b: Fact, vocabulary: Vocabulary) -> bool:
     """Return whether nothing sets two facts apart: no negation, opposite, exchanged word or other order."""
     return (
         a.negation_count == b.negation_count

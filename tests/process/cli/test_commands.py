@@ -103,7 +103,7 @@ def test_recall_prints_the_fields_that_programs_rely_on(cortex, samples):
     assert "SQLite" in first["text"] and first["project"] == "tidepool"
     assert 0 <= first["confidence"] <= 1 and first["kind"] in ("memory", "turn")
     [*_, evidence] = first["evidence"]
-    assert set(evidence) == {"session", "file", "lines"}
+    assert set(evidence) == {"session", "session_number", "file", "lines"}
     transcript = Path(evidence["file"]).read_bytes().split(b"\n")
     assert all(evidence["session"].encode() in transcript[line - 1] for line in evidence["lines"])
 

@@ -22,6 +22,8 @@ CALLS = {
 # Calls of the same names that touch no file of the store.
 OTHERS = {
     ("flows/engines/runs.py", "open"): "the null device",
+    ("flows/operations/change/remember.py", "glob"): "a person's code files by a pattern",
+    ("flows/operations/change/remember.py", "rglob"): "a person's code files in a folder",
 }
 # Still to be moved.
 LOOKS = {

@@ -120,7 +120,7 @@ HOLDS = {
 def test_what_was_asked_wondered_mended_answered_or_taken_back_is_no_fact(bench: Bench):
     for project, sessions in SESSIONS.items():
         for number, turns in enumerate(sessions):
-            talk = Talk(f"{project}-{number}", cwd=f"/home/ana/{project}", start=first_of(1 + number))
+            talk = Talk(f"{project}-{number}", cwd=f"/home/ada/{project}", start=first_of(1 + number))
             for asked, answered in turns:
                 talk.user(asked).assistant(answered)
             talk.write(bench.projects)

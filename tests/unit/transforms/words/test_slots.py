@@ -29,6 +29,8 @@ WORDED = (
     ("Never use npm here, always pnpm", "pnpm", "npm", "", ""),
     ("Tabs over spaces", "Tabs", "spaces", "", ""),
     ("I do not want to sign my commits anymore.", "", "sign my commits", "", ""),
+    ("Readings are cached in Postgres instead of SQLite because two writers came.",
+     "Postgres", "SQLite", "two writers came", "Readings"),
     ("Passwords are hashed with Argon2.", "Argon2", "", "", "Passwords"),
     ("The staging server is in Lisbon.", "Lisbon", "", "", "The staging server"),
     ("We got rid of the coverage gate altogether", "", "coverage gate", "", ""),
