@@ -6,8 +6,12 @@ import pytest
 from cortex.storage.published.published import ALL_NAMES
 from tests.store.cli.test_analysis import QUESTIONS
 
-# The samples hold nothing of these: no contradiction, no failing Bash command said twice.
-MAY_BE_EMPTY = {"What contradicts what?", "What has to be said again and again?"}
+# The samples hold nothing of these: no contradiction, no failing Bash command said twice, no session that was
+# shown a brief.
+MAY_BE_EMPTY = {
+    "What contradicts what?", "What has to be said again and again?",
+    "Which memories are shown and never used?",
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("question", "query"), QUESTIONS, ids=[title for title, _ in QUESTIONS])
