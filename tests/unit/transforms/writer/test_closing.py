@@ -103,6 +103,19 @@ def test_the_review_offers_the_newer_and_a_dismissal_lets_both_stand(memory_type
     assert disputes(rows, settled, POLICY) == []
 
 
+@pytest.mark.parametrize("memory_type", ["progress", "outcome"])
+def test_where_the_work_stood_is_overtaken_without_being_asked_about(memory_type):
+    assert disputes(memories(OLDER | {"memory_type": memory_type}, NEWER), CLOSED, POLICY) == []
+
+
+def test_a_memory_that_two_overtake_is_asked_about_once_by_the_newest():
+    newest = NEWER | {"memory_id": "ff" * 16, "updated_at": NEWER["updated_at"] + timedelta(days=1)}
+    [edge] = CLOSED.to_pylist()
+    both = EDGES.of([edge, edge | {"edge_id": "ee" * 16, "source_id": "ff" * 16}])
+    (item,) = disputes(memories(OLDER, NEWER, newest), both, POLICY)
+    assert item.memory_ids == (OLD_ID, "ff" * 16)
+
+
 RECORD = memory(
     "record",
     "Goal: Move the tide tables. Outcome: Postgres on kelp-2 keeps them.",
