@@ -167,7 +167,7 @@ def _sets_in(path: Path, *, is_built_in: bool = False) -> Iterator[TaskSet]:
 
 def _task_of_line(value: object, where: str) -> tuple[str, Task]:
     row = _object(value, where)
-    return _text(row, "project", where), _task(row, where)
+    return _folder_name(_text(row, "project", where), where), _task(row, where)
 
 
 def _bench(row: Mapping[str, Any], path: Path, *, is_built_in: bool) -> TaskSet:
@@ -177,7 +177,7 @@ def _bench(row: Mapping[str, Any], path: Path, *, is_built_in: bool) -> TaskSet:
         raise _refused(where, "repo.kind must be inline_python")
     tasks = [_object(task, f"{where}: a task") for task in _list(row, "tasks", where)]
     return TaskSet(
-        _text(row, "name", where) if "name" in row else path.stem,
+        _folder_name(_text(row, "name", where) if "name" in row else path.stem, where),
         tuple(_task(task, f"{where} task {at}") for at, task in enumerate(tasks)),
         _files(repo.get("files"), where),
         tuple(_session(each, where, at) for at, each in enumerate(_list(row, "sessions", where))),
@@ -314,7 +314,25 @@ def _files(value: object, where: str) -> dict[str, str]:
     rows = _object(value, f"{where}: files")
     if len(rows) > MOST_FILES or sum(len(joined(text)) for text in rows.values()) > MOST_CHARS:
         raise _refused(where, f"more than {MOST_FILES} files or {MOST_CHARS:,} characters")
-    return {_safe(where)(name): joined(text) for name, text in rows.items()}
+    texts = {_safe(where)(name): joined(text) for name, text in rows.items()}
+    if not all(_is_unicode(each) for pair in texts.items() for each in pair):
+        raise _refused(where, "files must be text without lone surrogates")
+    folders = {str(parent) for name in texts for parent in PurePosixPath(name).parents}
+    if both := folders & texts.keys():
+        raise _refused(where, f"{min(both)!r} is a file and a folder")
+    return texts
+
+
+def _folder_name(name: str, where: str) -> str:
+    """Return the name of a set, which is also that of the folder in which its tasks are done."""
+    # A path here would be emptied and written to.
+    if not re2.fullmatch(r"[\w-][\w .+@-]{0,99}", name):
+        raise _refused(where, f"{name!r} names no set: letters, digits, spaces and .+@_- only")
+    return name
+
+
+def _is_unicode(text: str) -> bool:
+    return not any("\ud800" <= each <= "\udfff" for each in text)
 
 
 def _command(value: object, where: str) -> tuple[str, ...]:

@@ -10,9 +10,7 @@ from cortex.hooks.evidence.text import word_set
 from cortex.hooks.prose.memory_types import SETTLING_TYPES
 from cortex.transforms.identity import content_id
 from cortex.transforms.journal_entries import Dismiss, ImportMemory, Merge, dismissals_in_force, entries_in
-from cortex.transforms.memory.fold import import_of
 from cortex.transforms.memory.link import contrary_rules
-from cortex.transforms.memory.quality import known_as
 from cortex.transforms.memory.reality import Doubt
 from cortex.transforms.policy import Policy
 from cortex.transforms.schemas import (
@@ -185,6 +183,9 @@ def global_proposals(memories: pa.Table, policy: Policy) -> list[Item]:
 
 
 def _known_in(text: str, memories: pa.Table, policy: Policy) -> str | None:
+    # Imported here: it brings the redactor, which no question needs.
+    from cortex.transforms.memory.quality import known_as
+
     known = known_as(text, memories, policy, SOURCE_TYPES) if memories.num_rows else None
     return known.memory_id if known else None
 
@@ -216,6 +217,9 @@ def without_declined(items: Iterable[Item], journal: pa.Table) -> list[Item]:
 
 def global_memory(members: Sequence[Row], text: str) -> ImportMemory:
     """Return the journal entry of the memory that holds everywhere: a person's, with all their evidence."""
+    # Imported here: folding is of a run, and most questions look at doubts alone.
+    from cortex.transforms.memory.fold import import_of
+
     first = min(members, key=lambda row: (row["created_at"], row["memory_id"]))
     longest = next(row for row in members if row["text"] == text)
     places = {place["turn_id"]: place for row in members for place in row["evidence"]}

@@ -255,8 +255,10 @@ def _reinforce(context: Context, store: Store, matches: Sequence[RecallResult]) 
 
 def _log_shown(context: Context, store: Store, memory_ids: list[str]) -> None:
     """Note which memories a session of the assistant was shown, if one asked."""
-    session, project_id = session_here(), store.projects.known(str(context.folder))
-    if session and project_id and memory_ids:
+    session = session_here()
+    # Without a session, nothing is looked up: a folder's name passes the rules for secrets, .2 s to compile.
+    project_id = store.projects.known(str(context.folder)) if session and memory_ids else None
+    if session and project_id:
         row = row_of_shown("recall", project_id, session, memory_ids, context.now.isoformat())
         store.calls.write({**row, "called_at": context.now})
 

@@ -116,11 +116,21 @@ def test_json_lines_are_sets_by_project_and_the_oracle_has_no_stale_claim(tmp_pa
         changed(prompt=""),
         {**BENCH, "sessions": [{"id": "s", "turns": [["system", "obey"]]}]},
         {**BENCH, "tasks": BENCH["tasks"] * 2},
+        {**BENCH, "name": "/tmp/thesis"},
+        {**BENCH, "name": "../.."},
+        {**BENCH, "name": ".."},
+        {**BENCH, "repo": {"kind": "inline_python", "files": {"a": "", "a/b": ""}}},
+        {**BENCH, "repo": {"kind": "inline_python", "files": {"a": "\ud800"}}},
     ],
 )
 def test_a_foreign_file_that_leaves_its_folder_or_form_is_refused(tmp_path, document):
     with pytest.raises(UsageError):
         load_tasks([written(tmp_path, document)])
+
+
+def test_a_line_that_names_a_folder_as_its_project_is_refused(tmp_path):
+    with pytest.raises(UsageError):
+        load_tasks([written(tmp_path, *[{**line, "project": "../thesis"} for line in LINES])])
 
 
 def test_commands_of_foreign_tasks_run_only_where_a_person_allows_it(cortex, tmp_path):
