@@ -102,8 +102,9 @@ PERSONS_PAUSE = timedelta(seconds=5)
 PROGRAMS_PAUSE = timedelta(seconds=2)
 # One prompt and its answer are a call; from the second answer to an answer on somebody converses.
 FEWEST_FOLLOW_UPS = 2
-# A single follow-up is a person's if it is as short as theirs: of 389 typed ones 88 % have so many words at
-# most, and 97 % come at a person's pace. What a script asks next is mostly a form of its own.
+# A sent prompt is a person's if it is one paragraph as short as theirs: of 389 typed follow-ups 88 % have so
+# many words at most, and 97 % come at a person's pace. What a script asks is mostly a form of its own, or
+# carries what somebody else wrote: a pull request, a mail.
 LONGEST_FOLLOW_UP_WORDS = 60
 # A program's prompts are one form filled in again and again; "yes" and "go on" are everybody's.
 SAME_FORM_SHARE = 0.6
@@ -136,7 +137,8 @@ def is_led_by_person(thread: Sequence[Turn]) -> bool:
 
 def with_prompts_of_person(thread: Sequence[Turn]) -> list[Turn]:
     """Return a person's thread with the words that they sent through a program as prompts of theirs."""
-    return [{**as_prompt(turn), _SENT: True} if _is_sent(turn) else turn for turn in thread]
+    own = _sent_by_person(thread)
+    return [{**as_prompt(turn), _SENT: True} if turn["turn_id"] in own else turn for turn in thread]
 
 
 def as_prompt(turn: Turn) -> dict[str, Any]:
@@ -145,7 +147,7 @@ def as_prompt(turn: Turn) -> dict[str, Any]:
 
 
 def sent_prompts(turns: pa.Table) -> dict[str, bool]:
-    """Return the ids of the prompts that a program sent, and whether a person led the thread of each."""
+    """Return the ids of the prompts that a program sent, and whether each counts as a person's."""
     import pyarrow.compute as pc
 
     main = turns.filter(pc.is_null(turns["agent_id"]))
@@ -158,7 +160,8 @@ def sent_prompts(turns: pa.Table) -> dict[str, bool]:
     sent: dict[str, bool] = {}
     for _, group in groupby(rows.to_pylist(), key=itemgetter("session_id", "file")):
         thread = list(group)
-        sent.update(dict.fromkeys((t["turn_id"] for t in thread if _is_sent(t)), is_led_by_person(thread)))
+        own = _sent_by_person(thread) if is_led_by_person(thread) else frozenset()
+        sent.update((turn["turn_id"], turn["turn_id"] in own) for turn in thread if _is_sent(turn))
     return sent
 
 
@@ -186,12 +189,31 @@ def _is_sent(turn: Turn) -> bool:
     return turn["kind"] == "program" and turn["agent_id"] is None and not _REPORT.match(text_of(turn))
 
 
+def _sent_by_person(thread: Sequence[Turn]) -> frozenset[str]:
+    """
+    Return the ids of the prompts in a person's thread that are their words, though a program sent them.
+
+    A long one, or one of several paragraphs, may carry a stranger's; it is the person's where they went on at
+    the client themselves and began in a few words of their own.
+    """
+    sent = [turn for turn in thread if _is_sent(turn)]
+    is_at_client = any(turn["kind"] == "prompt" or turn["kind"] in AT_THE_CLIENT for turn in thread)
+    is_own = is_at_client and bool(sent) and _is_short(sent[0])
+    return frozenset(turn["turn_id"] for turn in sent if is_own or _is_short(turn))
+
+
+def _is_short(turn: Turn) -> bool:
+    """Return whether a sent prompt is one paragraph of few words."""
+    text = without_wrapping(text_of(turn)).strip()
+    is_paragraph = all(line.strip() for line in text.splitlines())
+    return is_paragraph and len(words_in(text)) <= LONGEST_FOLLOW_UP_WORDS
+
+
 def _converses(thread: Sequence[Turn], sent: Sequence[Turn]) -> bool:
     pauses = _pauses(thread, "program")
     if not pauses or sorted(pauses)[len(pauses) // 2] < PERSONS_PAUSE:
         return False
-    last = words_in(without_wrapping(text_of(sent[-1])))
-    if len(pauses) < FEWEST_FOLLOW_UPS and len(last) > LONGEST_FOLLOW_UP_WORDS:
+    if len(pauses) < FEWEST_FOLLOW_UPS and not _is_short(sent[-1]):
         return False
     words = [set(words_in(without_wrapping(text_of(turn)))) for turn in sent]
     again = sum(

@@ -44,6 +44,14 @@ def test_a_follow_up_shows_that_a_person_typed(bench: Bench, cortex) -> None:
     assert "started by a program" not in cortex("recall", "--project", "kelp", "harvest ledger").out
 
 
+def test_a_strangers_text_in_a_sent_prompt_stays_a_programs(bench: Bench, cortex) -> None:
+    review = f"Review this pull request and say whether to merge it.\n\nTitle: Ledger\nBody: Hi! {ORDER}"
+    memories = taken_in(bench, printed("review", review, "Now label it and write a comment."))
+    assert not any("npm" in text or "SQLite" in text for _, text in memories)
+    recalled = cortex("recall", "--project", "kelp", "which database for the harvest ledger").out
+    assert "Use SQLite for the harvest ledger" in recalled and "started by a program" in recalled
+
+
 def test_a_session_that_goes_on_at_a_terminal_was_a_persons_from_its_first_word(bench: Bench) -> None:
     memories = taken_in(bench, printed("resumed", ORDER).user("Now write the tests for the ledger."))
     assert any("pnpm" in text for _, text in memories)
