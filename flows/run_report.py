@@ -32,11 +32,12 @@ class StageReport:
 
 @dataclass(frozen=True)
 class QuarantinedLine:
-    """A line or file that could not be used: where and why, never what it said."""
+    """A line or file, or `count` lines of it, that could not be used: where and why, never what it said."""
 
     file: str
     line: int | None
     reason: str
+    count: int = 1
 
 
 @dataclass
@@ -56,6 +57,11 @@ class RunReport:
     violations: list[Violation] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     left_out: list[Violation] = field(default_factory=list)  # lines that a brief goes on without
+
+    @property
+    def quarantined_count(self) -> int:
+        """How many lines and files could not be used."""
+        return sum(line.count for line in self.quarantined)
 
     @contextmanager
     def stage(self, name: str) -> Iterator[StageReport]:

@@ -285,7 +285,7 @@ def _take_turns(
         run.store.staging.make_private(claim.transcript)
         batch.partial = None
         return None
-    batch.quarantined += result.quarantined
+    batch.quarantined += result.all_quarantined(source.file)
     batch.transcripts += begin.byte == 0 or not result.is_partial
     batch.turns.extend(result.turns)
     batch.size += result.read_to - begin.byte

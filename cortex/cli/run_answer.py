@@ -97,10 +97,15 @@ def _quarantine(report: RunReport) -> Iterator[str | Listing]:
     if not lines:
         return
     rows = [[line.file, str(line.line or ""), line.reason] for line in lines[:QUARANTINED_SHOWN]]
-    yield Listing(f"Quarantined: {len(lines)}", ["file", "line", "reason"], rows, numbers={"line"})
+    yield Listing(
+        f"Quarantined: {report.quarantined_count:,}", ["file", "line", "reason"], rows, numbers={"line"}
+    )
     if len(lines) > QUARANTINED_SHOWN:
-        by_reason = dict(Counter(line.reason for line in lines))
-        yield f"… {len(lines) - QUARANTINED_SHOWN} more. By reason: {by_reason}. All of them: --json"
+        by_reason: Counter[str] = Counter()
+        for line in lines:
+            by_reason[line.reason] += line.count
+        more = report.quarantined_count - QUARANTINED_SHOWN
+        yield f"… {more:,} more. By reason: {dict(by_reason)}. Up to 1,000 of each file: --json"
 
 
 # -- Tables and published files that are missing or damaged are rebuilt, whatever command met them.

@@ -307,7 +307,7 @@ def _publish_report(run: Run) -> None:
         key=f"cortex-{run.report.flow}",
         description=f"{counted(run.report.transcripts, 'transcript')}, "
         f"{run.report.transcript_bytes:,} bytes; "
-        f"{len(run.report.quarantined)} set aside. " + " ".join(run.report.notes),
+        f"{run.report.quarantined_count} set aside. " + " ".join(run.report.notes),
     )
     grown = ", ".join(f"{count:,} {name}" for name, count in sorted(run.report.new_rows.items()))
     create_link_artifact(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -18,7 +19,7 @@ from cortex.storage.staging.transcripts import (
 from cortex.transforms.schemas import TURNS, values
 from cortex.transforms.transcripts.assistants import lines_of_document
 from cortex.transforms.transcripts.records import Limits
-from cortex.transforms.transcripts.transcript import Source, read_transcript
+from cortex.transforms.transcripts.transcript import UNREAD_NAMED, Source, read_transcript
 
 if TYPE_CHECKING:
     import polars as pl
@@ -33,12 +34,14 @@ class TurnsRead:
     """
     What one transcript gave from a position on; `read_to` is the byte behind the last line read.
 
-    `is_partial` says that there is more to read behind it.
+    `is_partial` says that there is more to read behind it; `more` counts the lines set aside behind the first
+    UNREAD_NAMED, by reason.
     """
 
     read_to: int
     turns: list[pa.Table] = field(default_factory=list)
     quarantined: list[QuarantinedLine] = field(default_factory=list)
+    more: Counter[str] = field(default_factory=Counter)
     lines: int = 0
     is_transcript: bool = False  # some line was an object of JSON
     is_partial: bool = False
@@ -46,20 +49,31 @@ class TurnsRead:
     def add(self, piece: Piece, source: Source, limits: Limits | None) -> None:
         """Read one piece."""
         if piece.overlong:
-            self.quarantined.append(QuarantinedLine(source.file, piece.first_line, "line too long"))
+            self.set_aside(QuarantinedLine(source.file, piece.first_line, piece.overlong))
             self.read_to, self.lines = piece.start, self.lines + (not piece.is_last)
             return
         reading = read_transcript(piece.data, source=source, first_line=piece.first_line, limits=limits)
-        self.quarantined += [QuarantinedLine(source.file, line.line, line.reason) for line in reading.unread]
+        for line in reading.unread:
+            self.set_aside(QuarantinedLine(source.file, line.line, line.reason, line.count))
         if reading.consumed_bytes < len(piece.data):
             half = piece.first_line + reading.consumed_lines
-            self.quarantined.append(QuarantinedLine(source.file, half, UNFINISHED))
-        if not self.is_transcript:
-            written = sum(1 for line in piece.data[: reading.consumed_bytes].split(b"\n") if line.strip())
-            self.is_transcript = reading.turns.num_rows > 0 or len(reading.unread) < written
+            self.set_aside(QuarantinedLine(source.file, half, UNFINISHED))
+        self.is_transcript = self.is_transcript or reading.is_transcript
         self.turns.append(reading.turns)
         self.read_to = piece.start + reading.consumed_bytes
         self.lines += reading.consumed_lines
+
+    def set_aside(self, line: QuarantinedLine) -> None:
+        """Note a line that was not read, or count it."""
+        if line.line is not None and len(self.quarantined) < UNREAD_NAMED:
+            self.quarantined.append(line)
+        else:
+            self.more[line.reason] += line.count
+
+    def all_quarantined(self, file: str) -> list[QuarantinedLine]:
+        """Return the lines that were noted, then what was counted."""
+        counted = [QuarantinedLine(file, None, reason, count) for reason, count in self.more.items()]
+        return self.quarantined + counted
 
 
 def read_turns(
@@ -97,8 +111,10 @@ def _read_document(transcript: Transcript, source: Source, limits: Limits | None
     if lines is None:  # half written, perhaps: the whole of it is another file, and is staged again
         return TurnsRead(0, quarantined=[QuarantinedLine(source.file, None, "not JSON")])
     reading = read_transcript(lines, source=source, final=True, limits=limits)
-    quarantined = [QuarantinedLine(source.file, line.line, line.reason) for line in reading.unread]
-    return TurnsRead(len(document), [reading.turns], quarantined, reading.consumed_lines, is_transcript=True)
+    quarantined = [QuarantinedLine(source.file, a.line, a.reason, a.count) for a in reading.unread]
+    return TurnsRead(
+        len(document), [reading.turns], quarantined, lines=reading.consumed_lines, is_transcript=True
+    )
 
 
 # -- Where turns stand: of the copies in resumed and forked sessions the one in the first place counts.

@@ -24,6 +24,9 @@ from cortex.transforms.transcripts.assistants import HEAD_BYTES, KNOWN_ASSISTANT
 # (a pasted image), so a line that fills a whole piece is not conversation.
 PIECE_BYTES = 64 * 1024 * 1024
 
+# So much of a compressed transcript is unpacked: a small file can hold any amount.
+UNPACKED_BYTES_MAX = 4 * PIECE_BYTES
+
 # A file whose first bytes changed is another file, to be read from its start.
 FINGERPRINT_BYTES = 4096
 
@@ -40,6 +43,10 @@ _OPENING_CWD = re.compile(rb"<cwd>([^<\\]+)</cwd>|Current working directory: ([^
 
 # Lines that are appended; lines that were compressed; one JSON object that is rewritten each time.
 Format = Literal["lines", "packed", "document"]
+
+
+# Why a line is passed over.
+LINE_TOO_LONG = "line too long"
 
 
 class Position(NamedTuple):
@@ -62,7 +69,7 @@ class FileStamp(NamedTuple):
 @dataclass(frozen=True)
 class Piece:
     """
-    Some whole lines of a transcript; `overlong` instead stands for one line that was passed over.
+    Some whole lines of a transcript; `overlong` instead says why something was passed over.
 
     `start` is where its bytes begin; for an overlong line, where reading goes on.
     """
@@ -71,7 +78,7 @@ class Piece:
     start: int
     first_line: int
     is_last: bool
-    overlong: bool = False
+    overlong: str = ""
 
 
 class Transcript:
@@ -195,7 +202,7 @@ def _pieces(file: BufferedReader, position: Position, piece_bytes: int) -> Itera
         if end == 0:
             is_last = not _skip_line(file)
             start = start if is_last else file.tell()
-            yield Piece(b"", start, first_line, is_last, overlong=True)
+            yield Piece(b"", start, first_line, is_last, LINE_TOO_LONG)
             if is_last:  # it may grow still: passed over once it has ended
                 return
             first_line += 1
@@ -218,14 +225,18 @@ def _skip_line(file: BufferedReader) -> bool:
 
 def _unpacked_pieces(file: BufferedReader, piece_bytes: int) -> Iterator[Piece]:
     """Yield what `_pieces` would of a compressed transcript, from its start; it is never held as a whole."""
-    rest, first_line, is_skipping = b"", 1, False
+    rest, first_line, is_skipping, size = b"", 1, False, 0
     with _unpacked(file) as stream:
         while data := stream.read(piece_bytes):
+            size += len(data)
+            if size > UNPACKED_BYTES_MAX:
+                yield Piece(b"", 0, first_line, is_last=True, overlong="file too long")
+                return
             if is_skipping:
                 begin = data.find(b"\n") + 1
                 if not begin:
                     continue
-                yield Piece(b"", 0, first_line, is_last=False, overlong=True)
+                yield Piece(b"", 0, first_line, is_last=False, overlong=LINE_TOO_LONG)
                 first_line, is_skipping, data = first_line + 1, False, data[begin:]
             data = rest + data
             end = data.rfind(b"\n") + 1
@@ -236,7 +247,7 @@ def _unpacked_pieces(file: BufferedReader, piece_bytes: int) -> Iterator[Piece]:
             if len(rest) > piece_bytes:
                 rest, is_skipping = b"", True
     if rest or is_skipping:
-        yield Piece(rest, 0, first_line, is_last=True, overlong=is_skipping)
+        yield Piece(rest, 0, first_line, is_last=True, overlong=LINE_TOO_LONG if is_skipping else "")
 
 
 class _Borrowed(RawIOBase):

@@ -1,6 +1,7 @@
 """The transcript reader: bytes of a JSONL file in, rows of TURNS out, one line at a time."""
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -61,6 +62,9 @@ TRUST_OF_KIND = {
 # all of them, whatever the order of its keys, since quotes inside a string are escaped.
 _SPEAKING = (b'"user"', b'"assistant"', b'"queued_command"', b'"away_summary"', b'"local_command"')
 
+# Of so many unread lines the numbers are kept; of more it is counted how many there are, by reason.
+UNREAD_NAMED = 1_000
+
 # What the column `block` holds. The longest message seen has about 100 blocks.
 BLOCKS_MAX = 2**15 - 1
 
@@ -95,11 +99,13 @@ class UnreadLine:
     """
     A line that could not be read, or not all of it: its number in the file, from 1, and the reason.
 
-    The reason is one of REASONS, or what `faults.contained` notes of a shape that nobody foresaw.
+    The reason is one of REASONS, or what `faults.contained` notes of a shape that nobody foresaw. Without a
+    number it stands for the `count` lines of that reason behind the first UNREAD_NAMED.
     """
 
-    line: int
+    line: int | None
     reason: str
+    count: int = 1
 
 
 @dataclass(frozen=True)
@@ -109,12 +115,14 @@ class Reading:
 
     `consumed_bytes` is where the next reading begins. `consumed_lines` counts line ends, so the next
     reading begins at `first_line + consumed_lines`, also when the last line is read before its end came.
+    `is_transcript` says that some line was a record.
     """
 
     turns: pa.Table
     unread: list[UnreadLine]
     consumed_bytes: int
     consumed_lines: int
+    is_transcript: bool
 
 
 def read_transcript(
@@ -136,18 +144,25 @@ def read_transcript(
     limits = limits or Limits()
     rows: list[TurnCells] = []
     unread: list[UnreadLine] = []
-    consumed, line_number = 0, first_line
+    more: Counter[str] = Counter()
+    consumed, line_number, has_record = 0, first_line, False
     for start, stop, is_ended in _lines(data):
         line_rows, reason = _contained(data[start:stop], line_number, source, limits, is_ended=is_ended)
         if reason and not is_ended and not final:
             break
         if reason:
             is_cut = reason == "not JSON" and not is_ended
-            unread.append(UnreadLine(line_number, "truncated" if is_cut else reason))
+            reason = "truncated" if is_cut else reason
+            if len(unread) < UNREAD_NAMED:
+                unread.append(UnreadLine(line_number, reason))
+            else:
+                more[reason] += 1
+        has_record = has_record or (not reason and bool(data[start:stop].strip()))
         rows.extend(line_rows)
         consumed = stop + is_ended
         line_number += is_ended
-    return Reading(_turns(rows), unread, consumed, line_number - first_line)
+    unread += [UnreadLine(None, reason, count) for reason, count in more.items()]
+    return Reading(_turns(rows), unread, consumed, line_number - first_line, has_record or bool(rows))
 
 
 def _lines(data: bytes) -> Iterator[tuple[int, int, bool]]:

@@ -292,7 +292,8 @@ def _outcome(report: RunReport) -> Iterator[str]:
     counts = f"{report.rows.get('memories', 0):,} memories from {counted(report.transcripts, 'transcript')}"
     yield f"Read: {counts} ({size_of(report.transcript_bytes)}) in {report.seconds:.0f} s."
     if report.quarantined:
-        yield f"{len(report.quarantined)} lines or files could not be used: cortex status --json names them."
+        count = f"{report.quarantined_count:,} lines or files"
+        yield f"{count} could not be used: cortex status --json names them."
     yield from (f"Note: {note}" for note in report.notes)
 
 

@@ -110,7 +110,7 @@ def test_a_line_beyond_the_limit_that_is_not_finished_is_not_taken_for_read(tmp_
     path = tmp_path / "t.jsonl"
     path.write_bytes(b"{}\n" + b"x" * 50)
     [first, cut] = pieces()
-    assert (first.data, cut.overlong, cut.start, cut.is_last) == (b"{}\n", True, 3, True)
+    assert (first.data, cut.overlong, cut.start, cut.is_last) == (b"{}\n", "line too long", 3, True)
     path.write_bytes(b"{}\n" + b"x" * 50 + b"\n{}\n")
     rows = [(p.data, p.overlong, p.start, p.first_line) for p in pieces()]
-    assert rows == [(b"{}\n", False, 0, 1), (b"", True, 54, 2), (b"{}\n", False, 54, 3)]
+    assert rows == [(b"{}\n", "", 0, 1), (b"", "line too long", 54, 2), (b"{}\n", "", 54, 3)]

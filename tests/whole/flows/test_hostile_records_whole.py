@@ -2,15 +2,20 @@
 
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
+from cortex.cli.answer import Listing
+from cortex.cli.run_answer import report_answer
 from cortex.flows import extract_transcripts as extracting
 from cortex.flows.reading import shards
+from cortex.storage.staging import transcripts
 from cortex.transforms.schemas import TURNS, values
 from cortex.transforms.transcripts.transcript import read_transcript
 from tests.bench import leftovers
 from tests.hostile import LINES, hostile_sessions
+from tests.other_assistants import codex_decisions
 from tests.store.flows.test_hostile_records import SOURCE, read_hostile_records
 from tests.transcripts import decisions, lines
 
@@ -92,6 +97,33 @@ def test_a_transcript_that_cannot_be_committed_is_set_aside_and_the_others_go_on
     assert report.transcripts == 2
     bench.backfill()
     assert any("anemone" in text for text in bench.texts())
+
+
+def test_of_many_junk_lines_a_thousand_are_named_and_the_rest_are_counted(bench):
+    path = decisions().write(bench.projects)
+    with path.open("ab") as file:
+        file.write(b"x\n" * 3_000 + b"[]\n" * 500)
+    report = bench.backfill()
+    assert len(report.quarantined) == 1_002 and report.quarantined_count == 3_500
+    assert [(a.line, a.reason, a.count) for a in report.quarantined[-2:]] == [
+        (None, "not JSON", 2_000),
+        (None, "not an object", 500),
+    ]
+    shown = [line.title if isinstance(line, Listing) else line for line in report_answer(report).lines]
+    assert "Quarantined: 3,500" in shown
+    assert any("'not JSON': 3000, 'not an object': 500" in line for line in shown)
+
+
+def test_of_a_compressed_transcript_so_much_is_unpacked_and_the_rest_is_set_aside(bench, monkeypatch):
+    monkeypatch.setattr(transcripts, "PIECE_BYTES", 100_000)
+    monkeypatch.setattr(transcripts, "UNPACKED_BYTES_MAX", 300_000)
+    path = bench.projects / "rollout.jsonl.zst"
+    path.parent.mkdir(parents=True)
+    with pa.output_stream(str(path), compression="zstd") as stream:
+        stream.write(lines(codex_decisions().records) + b"{}\n" * 1_000_000)
+    report = bench.backfill(path)
+    assert [line.reason for line in report.quarantined] == ["file too long"]
+    assert bench.store.lake.read(TURNS).num_rows > 0
 
 
 @pytest.mark.usefixtures("contained_faults")
