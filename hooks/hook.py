@@ -19,6 +19,9 @@ else:
 # A payload carries the assistant's last message; the longest seen had 100 KB.
 _MAX_PAYLOAD_BYTES = 16 * 1024 * 1024
 
+# Linux takes no longer path. To walk up a longer one takes a time that grows with the square of its length.
+MAX_PATH_BYTES = 4_095
+
 # The log is for finding out why nothing was captured: a thousand lines and their predecessors are plenty.
 _MAX_LOG_BYTES = 128 * 1024
 MAX_LOG_LINE = 300
@@ -158,6 +161,8 @@ def is_left_alone(home: str, payload: dict[str, object], prompt: str = "") -> bo
 def folders_of(payload: dict[str, object]) -> list[str]:
     """Return the folders that tell a session's project: where it stands, then where it began."""
     cwd = os.path.expanduser(field(payload, "cwd"))
+    if len(cwd.encode("utf-8", "replace")) > MAX_PATH_BYTES:
+        raise ValueError("'cwd' is longer than a path can be")
     # After a compaction the session may be in another folder than the one it began in.
     return [cwd, os.path.realpath(cwd), os.environ.get("CLAUDE_PROJECT_DIR") or cwd]
 

@@ -44,6 +44,14 @@ def test_nothing_is_printed_before_anything_is_published(client):
     assert client.log == ""
 
 
+@pytest.mark.parametrize("folder", ["/" + "a/" * 40_000, "/" + "é" * 2_048])
+def test_a_folder_longer_than_a_path_can_be_is_left_out(client, folder):
+    client.publish("/", "p1", "fact")
+    begun = time.monotonic()
+    assert client.is_silent(start(client, cwd=folder))
+    assert "'cwd' is longer than a path can be" in client.log and time.monotonic() - begun < 5
+
+
 def test_a_subfolder_belongs_to_its_project(client):
     client.publish("/home/ada/kiln", "p1", "fact")
     assert handed_over(start(client, cwd="/home/ada/kiln/src/glaze")) == "fact"
