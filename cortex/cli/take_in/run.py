@@ -264,7 +264,7 @@ def _many_described() -> dict[Path, str]:
     try:
         described = json.loads(sys.stdin.read())
         is_right = bool(described) and all(isinstance(text, str) for text in described.values())
-    except (ValueError, AttributeError):
+    except (ValueError, AttributeError, RecursionError):
         is_right = False
     if not is_right:
         raise UsageError(

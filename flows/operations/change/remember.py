@@ -164,7 +164,8 @@ def _contradicted(store: Store, scope: str, fact: str, policy: Policy) -> dict[s
 
 
 def fact_of(text: str, policy: Policy) -> str:
-    """Return what of `text` may be kept, on one line and redacted. Raises LowQuality for empty words."""
+    """Return what of `text` may be kept, on one line and redacted. Raises LowQuality, UsageError."""
+    _check_text(text)
     fact, _ = redact(without_private(" ".join(text.split())).strip())
     flaw = flaw_of(fact, policy)
     if flaw:
@@ -472,6 +473,11 @@ def index_files(
     context: Context, described: Mapping[Path, str], *, project: str | None = None
 ) -> list[IndexedCode]:
     """Index several files as `index_code` does one, all of them or none. Raises as it does."""
+    for path, prose in described.items():
+        _check_text(str(path))
+        _check_text(prose)
+        if "\0" in str(path):
+            raise UsageError(f"not a path: {str(path)!a}.", "Give the path of a source file.")
     cleaned = {
         path: (_clean(_code_of(path)), _clean(" ".join(prose.split()))) for path, prose in described.items()
     }
@@ -583,6 +589,12 @@ def _top_of(context: Context, store: Store, scope: str, place: Path) -> Path | N
         folders.sort(key=lambda folder: len(folder.parts))
         tops = [folder for folder in folders if place.is_relative_to(folder)]
     return tops[0] if tops else None
+
+
+def _check_text(text: str) -> None:
+    """Raise UsageError for halves of characters, which no file can hold."""
+    if any("\ud800" <= letter <= "\udfff" for letter in text):
+        raise UsageError(f"not text that can be kept: {text[:80]!a}.", "Give it as UTF-8 text.")
 
 
 def _clean(text: str) -> str:

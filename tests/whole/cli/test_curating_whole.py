@@ -206,4 +206,11 @@ def test_of_many_files_all_are_indexed_or_none(cortex, store):
     assert cortex("index-code", "--many", stdin=json.dumps(words)).code == 5
     assert table(store, "memories") == []
     assert cortex("index-code", "--many", stdin='["src/kiln.py"]').code == 2
+    Path("src/glaze.py").write_text("def glaze(): ...\n")
+    for path, prose in (("src/\0", "x"), ("src/\ud800", "x"), ("src/glaze.py", "\ud800")):
+        damaged = {"src/kiln.py": PROSE, path: prose}
+        assert cortex("index-code", "--many", stdin=json.dumps(damaged)).code == 2
+        assert table(store, "memories") == []
+    assert cortex("index-code", "--many", stdin="[" * 100_000).code == 2
+    assert cortex("remember", "We use the caf\udce9 port for readings.").code == 2
     assert cortex("index-code", "src/kiln.py", "src/pump.py").code == 2
