@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from cortex.storage.tables.lance_tables import LanceTables
+from cortex.storage.tables.lance_tables import LanceTables, packed
 from cortex.storage.tables.tables import INDEX_TEXT, VECTOR
 from cortex.transforms.schemas import MEMORIES
 from tests.rows import memories, memory
@@ -69,3 +69,35 @@ def test_a_kept_connection_sees_what_others_wrote_and_swapped_in(home: Path):
     (ours.root / "reef-1").rename(home / "old")
     (beside.root / "reef-1").rename(ours.root / "reef-1")
     assert ours.open("reef-1", "memories").read(["memory_id"])["memory_id"].to_pylist() == ["m1", "m3"]
+
+
+def test_after_a_purge_no_file_holds_the_words_of_a_row_that_is_gone(home: Path):
+    # A history after which LanceDB hands out a null below which the words of a deleted row still lie.
+    reasons = {0: "papyrus is small", 5: "vellum is dear", 8: "slate is heavy"}
+    rows = [memory(f"m{at:02}", f"text {at}", reason=reasons.get(at)) for at in range(11)]
+    tables = LanceTables(home)
+
+    def files_with(word: bytes) -> list[Path]:
+        return [path for path in home.rglob("*.lance") if path.is_file() and word in path.read_bytes()]
+
+    for changed, confidence in (({0, 1, 2, 10}, 0.2), ({2, 3, 4, 6, 7, 9}, 0.77)):
+        tables.replace("reef-1", "memories", searchable(*rows))
+        rows = [{**row, "confidence": confidence} if at in changed else row for at, row in enumerate(rows)]
+        if confidence == 0.2:
+            tables.replace("reef-1", "memories", searchable(*rows))
+    assert files_with(b"papyrus")
+    tables.replace("reef-1", "memories", searchable(*rows[1:]))
+    tables.purge("reef-1")
+    assert files_with(b"papyrus") == []
+    assert files_with(b"vellum")
+
+
+def test_rows_are_written_without_what_lies_below_a_null_or_was_filtered_out():
+    spelt = pa.array(["reed", "papyrus", "slate"])
+    below = pa.StringArray.from_buffers(3, spelt.buffers()[1], spelt.buffers()[2], pa.py_buffer(b"\x05"))
+    rows = packed(
+        pa.table({"text": below, "slice": pa.chunked_array([spelt.slice(2), spelt.slice(0, 1), ["x"]])})
+    )
+    buffers = [part for column in rows.columns for chunk in column.chunks for part in chunk.buffers() if part]
+    assert below.to_pylist() == rows["text"].to_pylist() == ["reed", None, "slate"]
+    assert not any(b"papyrus" in part.to_pybytes() for part in buffers)
