@@ -496,10 +496,8 @@ class _Erasure:
         return pa.concat_tables([journal, JOURNAL.of(done)])
 
     def _texts_at(self, turn_ids: set[str]) -> set[str]:
-        is_there, lake = (
-            pc.field("turn_id").isin(pa.array(sorted(turn_ids), pa.string())),
-            self._run.store.lake,
-        )
+        is_there = pc.field("turn_id").isin(pa.array(sorted(turn_ids), pa.string()))
+        lake = self._run.store.lake
         parts = lake.manifest.partitions(EVENTS.name)
         tables = [self._events[p] if p in self._events else lake.read(EVENTS, p) for p in parts]
         return {text for rows in tables for text in values(rows.filter(is_there), "text")}

@@ -196,10 +196,10 @@ def resting_elsewhere(
     members: dict[str, set[str]] = {}
     for row, replaced in entries_in(before, Supersede):
         members.setdefault(replaced.by, set()).add(row["memory_id"])
-    told: dict[str, set[str]] = {}
+    wording: dict[str, set[str]] = {}
     for row in journal.filter(pc.is_in(journal["kind"], pa.array(TELLING_KINDS))).to_pylist():
-        told.setdefault(row["memory_id"], set()).add(str(getattr(from_row(row), "text", "")))
-    told_before = set(values(before.filter(pc.is_in(before["kind"], pa.array(TELLING_KINDS))), "memory_id"))
+        wording.setdefault(row["memory_id"], set()).add(str(getattr(from_row(row), "text", "")))
+    worded_before = set(values(before.filter(pc.is_in(before["kind"], pa.array(TELLING_KINDS))), "memory_id"))
     ends: set[str] = set()
     rows: dict[str, Row] = {}
     for row, entry in entries_in(journal, ImportMemory):
@@ -207,9 +207,9 @@ def resting_elsewhere(
             continue
         own = members.get(row["memory_id"], set())
         left = [place for place in entry.evidence if place["turn_id"] not in gone]
-        if len(left) == len(entry.evidence) and not (own & told_before) - told.keys():
+        if len(left) == len(entry.evidence) and not (own & worded_before) - wording.keys():
             continue
-        says = texts_at({place["turn_id"] for place in left}).union(*(told.get(name, ()) for name in own))
+        says = texts_at({place["turn_id"] for place in left}).union(*(wording.get(name, ()) for name in own))
         if (own and entry.text not in says) or (not own and not left):
             ends.add(row["memory_id"])
         else:
