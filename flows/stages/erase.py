@@ -37,7 +37,9 @@ from cortex.transforms.memory.forgetting import (
     kept_of_sessions,
     pending,
     requested_memories,
+    resting_elsewhere,
     tombstones_of,
+    without_words_left,
 )
 from cortex.transforms.memory.merged_projects import (
     fold_joined,
@@ -255,6 +257,7 @@ class _Erasure:
         self._evidence = self._evidence_of_deleted()
         self._texts, self._own_texts = Phrases.of(self._evidence.texts), Phrases.of(self._evidence.own_texts)
         self._turn_ids: dict[str, set[str]] = {row["entry_id"]: set() for row in requests}
+        self._turns_gone: set[str] = set()
         self._turns: dict[str, pa.Table] = {}
         self._events: dict[str, pa.Table] = {}
         self._settled: dict[str, pa.Table] = {}
@@ -324,6 +327,7 @@ class _Erasure:
         # A fork or a resume carries the turns of a forgotten session under its own.
         named = evidence | {name for ids in self._turn_ids.values() for name in ids}
         gone = self._tombstones.covers(turns)
+        self._turns_gone |= set(values(turns.filter(pa.array(gone.to_list(), pa.bool_())), "turn_id"))
         gone |= Tombstones(retention=run.retention).covers(turns) & ~_is_in(turns, self._kept)
         shared = evidence & self._resting_elsewhere(project_id) if evidence else set[str]()
         kept, changed = erased_turns(
@@ -472,6 +476,11 @@ class _Erasure:
         """Return the journal without forgotten text; entries about memories that vanish on the way go too."""
         deleted = kept_of_sessions(self._journal, self._requests) | self._deleted
         journal = erased_journal(self._journal, deleted, self._tombstones.projects, self._texts)
+        journal, ends = resting_elsewhere(journal, self._journal, self._turns_gone, self._texts_at)
+        ends |= without_words_left(journal)
+        last = self._requests[-1:]  # none where age alone erases
+        wordless = self._under_all_names({name: row for row in last for name in ends - deleted.keys()})
+        journal, deleted = erased_journal(journal, wordless, {}, Phrases()), deleted | wordless
         for scope in scopes:
             before = {m["memory_id"]: m["content_hash"] for m in self._known(scope)}
             while True:
@@ -483,8 +492,15 @@ class _Erasure:
                 journal = erased_journal(journal, deleted, {}, Phrases())
             self._hashes_gone |= set(before.values()) - set(values(after, "content_hash"))
         self._gone = frozenset(deleted)
-        done = done_entries(self._requests, self._deleted, self._turn_ids)
+        done = done_entries(self._requests, self._deleted | wordless, self._turn_ids)
         return pa.concat_tables([journal, JOURNAL.of(done)])
+
+    def _texts_at(self, turn_ids: set[str]) -> set[str]:
+        is_there = pc.field("turn_id").isin(pa.array(sorted(turn_ids), pa.string()))
+        lake = self._run.store.lake
+        parts = lake.manifest.partitions(EVENTS.name)
+        tables = [self._events[p] if p in self._events else lake.read(EVENTS, p) for p in parts]
+        return {text for rows in tables for text in values(rows.filter(is_there), "text")}
 
     def _scopes_of(self, project_ids: Iterable[str]) -> list[str]:
         return sorted({self._run.store.projects.canonical(name) for name in project_ids})

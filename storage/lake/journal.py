@@ -42,7 +42,8 @@ from cortex.transforms.schemas import (
 
 
 class Journal:
-    """Waiting entries in `staging/journal/`, one file each, and committed ones in the lake."""
+    """Waiting entries in `staging/journal/`, a file for what was written at once, and committed ones in the
+    lake."""
 
     def __init__(self, home: Path, lake: Lake, *, counts_waiting: bool = True) -> None:
         """Open a store's journal; without `counts_waiting` as if no entry waited for a run."""
@@ -52,36 +53,43 @@ class Journal:
         self._lake = lake
         self._committed: dict[str | None, tuple[str, pa.Table]] = {}
 
-    def write(self, row: dict[str, object]) -> None:
-        """Add an entry without the lease: one durable file. Raises StoreNotWritable and KeyUnavailable."""
-        at = row["recorded_at"]
-        assert isinstance(at, datetime)
-        content = json.dumps({**row, "recorded_at": at.isoformat()}, ensure_ascii=False).encode()
-        name = f"{row['entry_id']}.json"
+    def write(self, *rows: dict[str, object]) -> None:
+        """
+        Add entries without the lease, all or none: one durable file, a line each, named as the first.
+
+        Raises StoreNotWritable and KeyUnavailable.
+        """
+        lines = []
+        for row in rows:
+            at = row["recorded_at"]
+            assert isinstance(at, datetime)
+            lines.append(json.dumps({**row, "recorded_at": at.isoformat()}, ensure_ascii=False).encode())
+        content = b"\n".join(lines)
+        name = f"{rows[0]['entry_id']}.json"
         if self._lake.key_id:
             content = self._lake.vault.encrypted_bytes(content, _place(name), self._lake.key_id)
         write_stored(self._home, self._waiting / name, content)
 
     def waiting(self) -> list[dict[str, object]]:
         """Return the entries that no run has taken in yet, by name. Raises KeyUnavailable for sealed ones."""
-        return [row for _, row in self._files() if row is not None]
+        return [row for _, rows in self._files() for row in rows]
 
-    def _files(self) -> Iterator[tuple[Path, dict[str, object] | None]]:
-        """Yield each waiting file, by name, with its entry; with None if it is damaged from outside."""
+    def _files(self) -> Iterator[tuple[Path, list[Row]]]:
+        """Yield each waiting file, by name, with its entries; with none if it is damaged from outside."""
         for path in sorted(self._waiting.glob("*.json")):
             try:
                 content = path.read_bytes()
                 if is_sealed(content):
                     content = self._lake.vault.decrypted_bytes(content, _place(path.name))
-                row = entry_in(content)
-                if path.stem != row["entry_id"]:
+                rows = [entry_in(line) for line in content.rstrip().split(b"\n")]
+                if path.stem != rows[0]["entry_id"]:
                     raise ValueError("named as another entry")
             except FileNotFoundError:  # a run took it in meanwhile
                 continue
             except (FileDamaged, ValueError, TypeError, RecursionError, IsADirectoryError):
-                yield path, None
+                yield path, []
             else:
-                yield path, row
+                yield path, rows
 
     def read(self, project_id: str | None = None) -> pa.Table:
         """Return all entries (of one scope), waiting ones too, each once, in the order they were recorded."""
@@ -135,7 +143,7 @@ class Journal:
     def quarantine_damaged(self) -> list[Path]:
         """Move waiting files that are not entries to `staging/set_aside/`; return them. Under the lease."""
         # Listed once: an entry that somebody writes meanwhile was not read, and is not damaged for that.
-        damaged = [path for path, row in self._files() if row is None]
+        damaged = [path for path, rows in self._files() if not rows]
         aside = self._home / "staging" / "set_aside"
         for path in damaged:
             aside.mkdir(parents=True, exist_ok=True)

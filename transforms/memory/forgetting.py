@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import (
+    Callable,
     Collection,
     Iterable,
     Mapping,
@@ -28,12 +29,14 @@ from cortex.transforms.journal_entries import (
     Forget,
     ImportMemory,
     Merge,
+    Supersede,
     entries_in,
     from_row,
 )
 from cortex.transforms.memory.retention import Retention
 from cortex.transforms.schemas import (
     EVENTS,
+    GLOBAL_SCOPE,
     JOURNAL,
     TURNS,
     Row,
@@ -178,6 +181,55 @@ def kept_of_sessions(journal: pa.Table, requests: Iterable[Row]) -> dict[str, Ro
         if sessions and row["actor"] == CARRIER and places and places <= sessions.keys():
             kept[row["memory_id"]] = max((sessions[name] for name in places), key=lambda r: r["recorded_at"])
     return kept
+
+
+def resting_elsewhere(
+    journal: pa.Table, before: pa.Table, gone: Collection[str], texts_at: Callable[[set[str]], set[str]]
+) -> tuple[pa.Table, set[str]]:
+    """
+    Return JOURNAL rows without what global memories have of turns that are `gone`, and which memories go.
+
+    A global memory that a person made of wishes of projects goes with the last of its evidence, or once
+    nothing left says its words; what it took the place of comes back, if that is still there. `before` are
+    the JOURNAL rows before the erasure, `texts_at` gives what the events of turns say.
+    """
+    members: dict[str, set[str]] = {}
+    for row, replaced in entries_in(before, Supersede):
+        members.setdefault(replaced.by, set()).add(row["memory_id"])
+    wording: dict[str, set[str]] = {}
+    for row in journal.filter(pc.is_in(journal["kind"], pa.array(TELLING_KINDS))).to_pylist():
+        wording.setdefault(row["memory_id"], set()).add(str(getattr(from_row(row), "text", "")))
+    worded_before = set(values(before.filter(pc.is_in(before["kind"], pa.array(TELLING_KINDS))), "memory_id"))
+    ends: set[str] = set()
+    rows: dict[str, Row] = {}
+    for row, entry in entries_in(journal, ImportMemory):
+        if row["project_id"] != GLOBAL_SCOPE:
+            continue
+        own = members.get(row["memory_id"], set())
+        left = [place for place in entry.evidence if place["turn_id"] not in gone]
+        if len(left) == len(entry.evidence) and not (own & worded_before) - wording.keys():
+            continue
+        says = texts_at({place["turn_id"] for place in left}).union(*(wording.get(name, ()) for name in own))
+        if (own and entry.text not in says) or (not own and not left):
+            ends.add(row["memory_id"])
+        else:
+            rows[row["entry_id"]] = _in_place_of(row, replace(entry, evidence=left))
+    kept: list[Row] = []
+    for row in journal.to_pylist():
+        is_import = row["kind"] == ImportMemory.kind and row["memory_id"] in ends
+        is_replaced = row["kind"] == Supersede.kind and getattr(from_row(row), "by", None) in ends
+        if not is_import and not is_replaced:
+            kept.append(rows.get(row["entry_id"], row))
+    return JOURNAL.of(kept), ends
+
+
+def without_words_left(journal: pa.Table) -> set[str]:
+    """Return the memories of which the last of JOURNAL rows says only that something was forgotten."""
+    last = {
+        row["memory_id"]: getattr(from_row(row), "text", "")
+        for row in journal.filter(pc.is_in(journal["kind"], pa.array(TELLING_KINDS))).to_pylist()
+    }
+    return {name for name, text in last.items() if text and not text.replace(FORGOTTEN, "").strip(" .,;!?")}
 
 
 def _shared_names(journal: pa.Table) -> list[list[str]]:

@@ -138,12 +138,14 @@ def reset(context: Context, project: str, yes: bool) -> Iterator[Answer]:
         "memories": plan.memories,
         "turns": plan.turns,
         "applied": applied.is_in_effect,
+        "went_with_it": list(done.others),
         **copies_data(done.copies),
     }
     yield Answer(
         data,
         [
             f"Forgotten: {plan.memories} memories and {plan.turns} turns of {names}.",
+            *(f"With it, as nothing else says it: global memory {name[:12]}." for name in done.others),
             *copies_lines(done.copies),
         ],
         ["The assistant's own transcripts are stored outside Cortex and are still there; backups too."],

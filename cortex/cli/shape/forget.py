@@ -100,10 +100,12 @@ def _session(context: Context, session: str) -> Answer:
             "session": name,
             "forgotten": True,
             "applied": applied.is_in_effect,
+            "went_with_it": list(forgotten.others),
             **copies_data(forgotten.copies),
         },
         [
             f"Forgotten: session {name}, its turns, and what was learned only from them.",
+            *(f"With it, as nothing else says it: global memory {name[:12]}." for name in forgotten.others),
             *copies_lines(forgotten.copies),
         ],
         ["The assistant's own transcript of the session is stored outside Cortex and still exists."],

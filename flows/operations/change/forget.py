@@ -30,6 +30,7 @@ from cortex.transforms.memory.merged_projects import own_names
 from cortex.transforms.memory.team import TEAM_SOURCE
 from cortex.transforms.policy import Policy
 from cortex.transforms.schemas import (
+    GLOBAL_SCOPE,
     JOURNAL,
     TURNS,
     Row,
@@ -204,11 +205,12 @@ class Forgotten:
 
 @dataclass(frozen=True)
 class ForgottenSession:
-    """A session that was forgotten, and its copies."""
+    """A session that was forgotten, the global memories that rested on it alone, by id, and its copies."""
 
     session_id: str
     applied: Applied
     copies: Copies = field(default_factory=Copies)
+    others: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -222,11 +224,12 @@ class ResetPlan:
 
 @dataclass(frozen=True)
 class Reset:
-    """What forgetting a project erased, and its copies."""
+    """What forgetting a project erased, the global memories that rested on it alone, by id, and copies."""
 
     plan: ResetPlan
     applied: Applied
     copies: Copies = field(default_factory=Copies)
+    others: Sequence[str] = ()
 
 
 def plan_forget(context: Context, target: str, *, project: str | None = None) -> ForgetPlan:
@@ -277,7 +280,8 @@ def forget(context: Context, target: str | ForgetPlan, *, project: str | None = 
 def _going_with(context: Context, store: Store, memory: Row) -> list[Row]:
     """Return the memories that forgetting one touches too: its members, and those that hold its words."""
     row = Forget().to_row(memory["project_id"], recorded_at=context.now, memory_id=memory["memory_id"])
-    deleted = requested_memories([row], store.journal.read())
+    alike = {same["memory_id"] for same in _same_everywhere(store, memory)}
+    deleted = alike | requested_memories([row], store.journal.read()).keys()
     query = Phrases.of([memory["text"]])
     rows = [row for row in _rows(store, store.tables.scopes()) if row["memory_id"] != memory["memory_id"]]
     holds = query.patterns_in([row["text"] for row in rows])
@@ -331,14 +335,35 @@ def _listed(label: str, rows: Sequence[Row]) -> str:
 
 
 def _journal(context: Context, store: Store, memory: Row) -> None:
-    """Journal the request under each name that the memory has: projects that were merged may be split
-    again."""
-    run, scope, name = read_only_run(context), memory["project_id"], memory["memory_id"]
-    entry = Forget(turn_ids=_turns_behind(store, memory))
-    names = own_names(run.readings.events(scope), run.readings.journal(scope), run.policy, scope, name)
-    # The name that was given last comes last: it says that all are noted.
-    for project_id, own_name in (*names, (scope, name)):
-        store.journal.write(entry.to_row(project_id, recorded_at=context.now, memory_id=own_name))
+    """
+    Journal the requests, all or none: for the memory and those that say the same in every project or for it,
+    under each name that they have. Projects that were merged may be split again.
+    """
+    run, rows = read_only_run(context), list[Row]()
+    for each in (memory, *_same_everywhere(store, memory)):
+        scope, name = each["project_id"], each["memory_id"]
+        entry = Forget(turn_ids=_turns_behind(store, each))
+        names = own_names(run.readings.events(scope), run.readings.journal(scope), run.policy, scope, name)
+        rows += [
+            entry.to_row(project_id, recorded_at=context.now, memory_id=own_name)
+            for project_id, own_name in (*names, (scope, name))
+        ]
+    store.journal.write(*{row["entry_id"]: row for row in rows}.values())
+
+
+def _same_everywhere(store: Store, memory: Row) -> list[Row]:
+    """Return the global memory that took a wish's place, and the wishes that it took the place of."""
+    is_global = memory["project_id"] == GLOBAL_SCOPE
+    whole = memory["memory_id"] if is_global else memory["superseded_by"]
+    scopes = store.tables.scopes()
+    if whole is None or GLOBAL_SCOPE not in scopes:
+        return []
+    rows = store.tables.open(GLOBAL_SCOPE, "memories").read(where={"memory_id": [whole]}).to_pylist()
+    for scope in scopes if rows else ():
+        if scope != GLOBAL_SCOPE:
+            table = store.tables.open(scope, "memories")
+            rows += table.read(where={"superseded_by": [whole]}).to_pylist()
+    return [row for row in rows if row["memory_id"] != memory["memory_id"]]
 
 
 def _forgotten_before(store: Store, target: str) -> str | None:
@@ -358,10 +383,11 @@ def _rows(store: Store, scopes: list[str]) -> list[Row]:
     ]
 
 
-def _memory_ids(store: Store) -> set[str]:
+def _memory_ids(store: Store, scopes: Sequence[str] | None = None) -> set[str]:
     return {
         name
         for scope in store.tables.scopes()
+        if scopes is None or scope in scopes
         for name in values(store.tables.open(scope, "memories").read(["memory_id"]), "memory_id")
     }
 
@@ -388,7 +414,8 @@ def forget_session(context: Context, session: str) -> ForgottenSession:
     for scope in sorted(scopes - _scopes_pending(store, session_id)):
         entry = Forget(session_ids=[session_id])
         store.journal.write(entry.to_row(scope, recorded_at=context.now))
-    return ForgottenSession(session_id, apply_now(context, FORGET), other_copies(context))
+    applied, others = _with_global(context, store)
+    return ForgottenSession(session_id, applied, other_copies(context), others)
 
 
 def _session(store: Store, session: str) -> tuple[str, set[str]]:
@@ -430,7 +457,15 @@ def reset(context: Context, project: str | ResetPlan) -> Reset:
     for scope in plan.project_ids:
         if not _is_reset(store, scope):
             store.journal.write(Forget(everything=True).to_row(scope, recorded_at=context.now))
-    return Reset(plan, apply_now(context, FORGET), other_copies(context))
+    applied, others = _with_global(context, store)
+    return Reset(plan, applied, other_copies(context), others)
+
+
+def _with_global(context: Context, store: Store) -> tuple[Applied, list[str]]:
+    """Erase what is to be forgotten; return also the ids of the global memories that went with it."""
+    before = _memory_ids(store, [GLOBAL_SCOPE])
+    applied = apply_now(context, FORGET)
+    return applied, sorted(before - _memory_ids(context.open_store(), [GLOBAL_SCOPE]))
 
 
 def _is_reset(store: Store, scope: str) -> bool:

@@ -244,13 +244,15 @@ def resolve_items(
     accepted = [_item_of(item, items) if isinstance(item, str) else item for item in accept]
     kept = [_item_of(item, items) if isinstance(item, str) else item for item in keep]
     journal, at = context.open_store().journal, context.now
+    rows: list[dict[str, object]] = []
     for item in accepted:
-        for row in _global_entries(context, item) if item.kind == EVERYWHERE else [_acceptance(item, at)]:
-            journal.write(row)
+        rows += _global_entries(context, item) if item.kind == EVERYWHERE else [_acceptance(item, at)]
     for item in kept:
         scope = GLOBAL_SCOPE if item.kind == EVERYWHERE else item.project_id
-        journal.write(dismissal(item).to_row(scope, recorded_at=at))
-    applied = apply_now(context, APPLY) if accepted or kept else Applied(True)
+        rows.append(dismissal(item).to_row(scope, recorded_at=at))
+    if rows:
+        journal.write(*rows)
+    applied = apply_now(context, APPLY) if rows else Applied(True)
     return Resolution(accepted, kept, applied)
 
 

@@ -39,6 +39,21 @@ def test_an_entry_left_waiting_by_a_kill_after_the_commit_counts_once(home: Path
     assert journal(home).read()["memory_id"].to_pylist() == ["m1"]
 
 
+def test_entries_written_at_once_are_one_file_and_each_taken_in(home: Path):
+    journal(home).write(pin("m1"), pin("m2"))
+    [file] = (home / "staging" / "journal").iterdir()
+    assert sorted(journal(home).read("reef-1")["memory_id"].to_pylist()) == ["m1", "m2"]
+    assert journal(home).take_in() == 2 and not file.exists()
+    assert sorted(journal(home).read("reef-1")["memory_id"].to_pylist()) == ["m1", "m2"]
+
+
+def test_of_entries_written_at_once_none_counts_if_one_is_damaged(home: Path):
+    journal(home).write(pin("m1"), pin("m2"))
+    [file] = (home / "staging" / "journal").iterdir()
+    file.write_bytes(file.read_bytes()[:-20])
+    assert journal(home).waiting() == [] and journal(home).quarantine_damaged() == [file]
+
+
 def test_the_same_entry_has_the_same_id_and_another_payload_another():
     assert pin()["entry_id"] == pin()["entry_id"] != pin("m2")["entry_id"]
 

@@ -1,10 +1,15 @@
 """A wish that a person has in two projects is proposed for all of them; only a person makes it global."""
 
+import contextlib
+
 import pytest
 
+from cortex.storage.ground import files
+from cortex.storage.lake import journal
 from cortex.storage.settings.reference import read_policy
 from cortex.transforms.views.review import global_proposals
 from tests.rows import memories, memory
+from tests.traces import traces
 from tests.transcripts import Talk
 
 WISH = "Never use npm in this repository, always use pnpm."
@@ -93,3 +98,93 @@ def test_what_a_model_marks_is_proposed_only_if_the_person_said_it():
     assert items(wish("m1", "kelp-1", **marked)) == [(("m1",), True)]
     assert items(wish("m1", "kelp-1", **marked, **{"trust": "assistant"})) == []
     assert items(wish("m1", "kelp-1", category="proposed", memory_type="gotcha")) == []
+
+
+def accepted(cortex):
+    """Accept what is proposed; return the item and the id of the global memory."""
+    [item] = proposed(cortex)
+    cortex("review", "--accept", item["id"])
+    [[name]] = cortex("sql", "select memory_id from memories where project_id = 'global'", "--json").json[
+        "rows"
+    ]
+    return item, name
+
+
+def sessions_of(cortex, name):
+    return [place["session_id"] for place in cortex("show", name, "--json").json["memory"]["evidence"]]
+
+
+def test_a_global_memory_goes_with_the_last_session_that_it_rests_on(twice, cortex):
+    _, name = accepted(cortex)
+    first, second = sessions_of(cortex, name)
+    gone = cortex("forget", "--session", first, "--json").json
+    assert gone["went_with_it"] == [] and sessions_of(cortex, name) == [second]
+    assert active(cortex, "pnpm") == [["global", "user"]]
+    gone = cortex("forget", "--session", second)
+    assert f"global memory {name[:12]}" in gone.out
+    assert traces(twice.home, "always use pnpm") == []
+    cortex("rebuild")
+    assert active(cortex, "pnpm") == []
+
+
+def test_a_global_memory_goes_with_the_last_project_that_it_rests_on(twice, cortex):
+    _, name = accepted(cortex)
+    cortex("reset", "--project", "kelp", "--yes")
+    assert active(cortex, "pnpm") == [["global", "user"]] and len(sessions_of(cortex, name)) == 1
+    gone = cortex("reset", "--project", "reef", "--yes", "--json").json
+    assert gone["went_with_it"] == [name] and traces(twice.home, "always use pnpm") == []
+
+
+def test_words_that_only_a_forgotten_session_said_go_and_the_other_project_keeps_its_own(bench, cortex):
+    longer = "Never use npm in this repository, always use pnpm with the frozen lockfile."
+    for name, text in (("kelp", WISH), ("reef", longer)):
+        stated(name, f"/home/dev/{name}", text).write(bench.projects)
+    bench.backfill()
+    _, name = accepted(cortex)
+    [[session]] = cortex(
+        "sql", "select distinct session_id from turns where text like '%frozen%'", "--json"
+    ).json["rows"]
+    assert cortex("forget", "--session", session, "--json").json["went_with_it"] == [name]
+    assert traces(bench.home, "frozen lockfile") == []
+    assert [project[:4] for project, _ in active(cortex, "pnpm")] == ["kelp"]
+
+
+@pytest.mark.parametrize("member", [0, 1])
+def test_who_forgets_a_projects_wish_forgets_the_global_memory_of_the_same_words(twice, cortex, member):
+    item, name = accepted(cortex)
+    gone = cortex("forget", item["memory_ids"][member], "--yes", "--json").json
+    assert name in gone["went_with_it"] and traces(twice.home, "always use pnpm") == []
+    assert active(cortex, "[forgotten]") == [] and active(cortex, "pnpm") == []
+    assert all("[forgotten]" not in cortex("brief", "--project", p).out for p in ("kelp", "reef", "cove"))
+
+
+def test_no_memory_is_left_that_says_nothing_but_that_something_was_forgotten(twice, cortex):
+    cortex("remember", WISH, "--global")
+    [[name]] = cortex(
+        "sql", "select memory_id from memories where project_id like 'kelp%' and text like '%pnpm%'", "--json"
+    ).json["rows"]
+    cortex("forget", name, "--yes")
+    assert active(cortex, "[forgotten]") == [] and traces(twice.home, "always use pnpm") == []
+
+
+class Killed(BaseException):
+    """Stands for a kill."""
+
+
+@pytest.mark.parametrize("writes", [0, 1, 2, 3])
+def test_an_acceptance_that_is_killed_is_whole_or_still_proposed(twice, cortex, monkeypatch, writes):
+    [item] = proposed(cortex)
+    left = iter(range(writes))
+
+    def write_stored(*place_and_content):
+        if next(left, None) is None:
+            raise Killed
+        files.write_stored(*place_and_content)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(journal, "write_stored", write_stored)
+        with contextlib.suppress(Killed):
+            cortex("review", "--accept", item["id"])
+    twice.backfill()
+    is_global = active(cortex, "pnpm") == [["global", "user"]]
+    assert is_global is (writes > 0) and len(proposed(cortex)) == (not is_global)
