@@ -1,6 +1,6 @@
 """A project's passages: of its transcripts those that have changed are cut again, and no other."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -11,6 +11,7 @@ from cortex.flows.run.run import Run
 from cortex.storage.lake.encryption import ENCRYPTED
 from cortex.storage.lake.lake import Change, Lake
 from cortex.storage.lake.manifest import Cut, Manifest, ManifestNotes, Output
+from cortex.storage.tables.tables import Tables
 from cortex.transforms.identity import content_id
 from cortex.transforms.memory.merged_projects import in_project
 from cortex.transforms.schemas import GLOBAL_SCOPE, PASSAGES, TURNS, values
@@ -101,6 +102,13 @@ def kept_cut(run: Run, part: str) -> Callable[[Change], None]:
         change.notes = replace(change.notes, cuts={**change.notes.cuts, scope: kept})
 
     return note
+
+
+def hashes_in_tables(tables: Tables, scopes: Iterable[str]) -> set[str]:
+    """Return the content hashes of the texts, memories and passages, that the tables of `scopes` hold."""
+    pairs = [(scope, name) for scope in scopes for name in ("memories", "passages")]
+    rows = (tables.open(scope, name).read(["content_hash"]) for scope, name in pairs)
+    return {content_hash for part in rows for content_hash in values(part, "content_hash")}
 
 
 def _turns_in(run: Run, scope: str, transcripts: set[str]) -> pa.Table:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cortex.flows.publishing.passages import kept_cut
+from cortex.flows.publishing.passages import hashes_in_tables, kept_cut
 from cortex.flows.run.run import Run, stage
 from cortex.storage.lake.lake import Change, Lake, each_key_once
 from cortex.storage.staging.staging import drop_quarantined
@@ -38,6 +38,8 @@ from cortex.transforms.memory.forgetting import (
     pending,
     requested_memories,
     resting_elsewhere,
+    statements_of,
+    texts_of,
     tombstones_of,
     without_words_left,
 )
@@ -202,11 +204,9 @@ def _requests(run: Run, scope: str, memory: Row) -> Iterator[Row]:
 
 # -- Erasing for good: what was asked to be forgotten, and what is past its days (spec 12).
 
-# Imported where it is used: it takes .1 s, which a run in which nothing is new can spare.
-
 
 @stage(
-    reads="turns events settled replies journal calls vectors",
+    reads="turns events settled replies journal calls vectors memories passages",
     writes="turns events settled replies journal calls vectors",
 )
 def erase(run: Run) -> None:
@@ -241,6 +241,7 @@ class _Evidence:
     event_ids: set[str] = field(default_factory=set)
     texts: set[str] = field(default_factory=set)
     own_texts: set[str] = field(default_factory=set)  # of what is past its days: looked for nowhere else
+    statements: dict[str, set[str]] = field(default_factory=dict)  # by session; of what was asked for alone
 
 
 class _Erasure:
@@ -254,6 +255,7 @@ class _Erasure:
         self._deleted = self._under_all_names(requested_memories(requests, journal))
         self._kept = self._kept_turns() if run.retention.is_on else frozenset[str]()
         self._hashes_gone: set[str] = set()
+        self._hashes_left: set[str] = set()
         self._evidence = self._evidence_of_deleted()
         self._texts, self._own_texts = Phrases.of(self._evidence.texts), Phrases.of(self._evidence.own_texts)
         self._turn_ids: dict[str, set[str]] = {row["entry_id"]: set() for row in requests}
@@ -295,7 +297,7 @@ class _Erasure:
                 mine = journal.filter(pc.equal(journal["project_id"], scope))
                 if not mine.equals(_of_scope(self._journal, scope)):
                     change.replace(JOURNAL, scope, mine)
-            self._drop_vectors(change)
+            self._drop_vectors(change, scopes)
             erase_calls(lake, change, self._tombstones.projects, run.retention)
             judged = {**change.notes.judged, **unjudged}
             notes = replace(change.notes, retained=run.retention.fingerprint or None, judged=judged)
@@ -345,6 +347,7 @@ class _Erasure:
         self._settled[project_id] = self._settled_after(project_id, turns, changed, events)
         before, after = (set(values(passages_of(t, run.policy), "content_hash")) for t in (turns, kept))
         self._hashes_gone |= before - after
+        self._hashes_left |= after
         return len(changed)
 
     def _named_in(self, turns: pa.Table) -> set[str]:
@@ -379,8 +382,17 @@ class _Erasure:
         is_lone = pc.field("turn_id").isin(pa.array(sorted(hit - shared), pa.string()))
         is_hit = pc.field("turn_id").isin(pa.array(sorted(hit), pa.string()))
         wordless = events.filter(is_lone | (is_hit & makes_none))
-        deleted = self._evidence.event_ids | set(values(wordless, "event_id"))
+        deleted = self._evidence.event_ids | set(values(wordless, "event_id")) | self._records_of(events)
         return erased_events(events, set(values(turns, "turn_id")), deleted, self._texts)
+
+    def _records_of(self, events: pa.Table) -> set[str]:
+        """Return the records of sessions that tell again, in other words, what a memory to erase says."""
+        outcomes, statements = events.filter(pc.field("memory_type") == "outcome"), self._evidence.statements
+        return {
+            event["event_id"]
+            for event in outcomes.to_pylist()
+            if any(words in event["text"] for words in statements.get(event["session_id"], ()))
+        }
 
     def _settled_after(
         self, project_id: str, before: pa.Table, changed: set[str], events: pa.Table
@@ -433,15 +445,18 @@ class _Erasure:
     def _add_evidence(self, evidence: _Evidence, memory: Row, by_turn: dict[str, list[Row]]) -> None:
         self._hashes_gone.add(memory["content_hash"])
         texts = self._texts_in(evidence, memory["memory_id"])
-        texts |= _texts_of(memory)
+        texts |= texts_of(memory)
         turn_ids = {place["turn_id"] for place in memory["evidence"]}
+        if texts is evidence.texts:
+            for place in memory["evidence"]:
+                evidence.statements.setdefault(place["session_id"], set()).update(statements_of(memory))
         evidence.turn_ids |= turn_ids
         evidence.places |= {(place["file"], line) for place in memory["evidence"] for line in place["lines"]}
         events_there = [event for name in sorted(turn_ids) for event in by_turn.get(name, [])]
         for event in (event for event in events_there if event["memory_type"] == memory["memory_type"]):
             name = memory_id(memory["project_id"], memory["memory_type"], event["text"])
             if event["event_id"] in evidence.event_ids or name == memory["memory_id"]:
-                texts |= _texts_of(event)
+                texts |= texts_of(event)
 
     def _texts_in(self, evidence: _Evidence, name: str) -> set[str]:
         """Return where the texts of a memory go: age takes it there alone, a request wherever it is."""
@@ -490,7 +505,8 @@ class _Erasure:
                     break
                 deleted |= self._under_all_names(dict.fromkeys(vanished, _END))
                 journal = erased_journal(journal, deleted, {}, Phrases())
-            self._hashes_gone |= set(before.values()) - set(values(after, "content_hash"))
+            self._hashes_gone |= set(before.values())
+            self._hashes_left |= set(values(after, "content_hash"))
         self._gone = frozenset(deleted)
         done = done_entries(self._requests, self._deleted | wordless, self._turn_ids)
         return pa.concat_tables([journal, JOURNAL.of(done)])
@@ -523,8 +539,14 @@ class _Erasure:
         category = "global" if scope == GLOBAL_SCOPE else "project"
         return rows.filter(pc.equal(rows["category"], pa.scalar(category)))
 
-    def _drop_vectors(self, change: Change) -> None:
-        lake, gone = self._run.store.lake, pa.array(sorted(self._hashes_gone), pa.string())
+    def _drop_vectors(self, change: Change, scopes: Collection[str]) -> None:
+        """Drop the vectors of texts that are gone and that nothing else says in the same words."""
+        lake, tables = self._run.store.lake, self._run.store.tables
+        left = self._hashes_left | hashes_in_tables(tables, set(tables.scopes()) - set(scopes))
+        for part in {p for s in scopes if s != GLOBAL_SCOPE for p in self._run.readings.parts(s)}:
+            if part not in self._turns:
+                left |= set(values(passages_of(lake.read(TURNS, part), self._run.policy), "content_hash"))
+        gone = pa.array(sorted(self._hashes_gone - left), pa.string())
         for model in lake.manifest.partitions("vectors"):
             rows = lake.read(VECTORS, model)
             kept = rows.filter(pc.invert(pc.is_in(rows["content_hash"], gone)))
@@ -534,12 +556,6 @@ class _Erasure:
 
 # Stands for a request after all others: what vanished has no entry of its own.
 _END: Row = {"recorded_at": datetime.max.replace(tzinfo=UTC)}
-
-
-def _texts_of(row: Row) -> set[str]:
-    """Return the words of a memory or event; what its text holds is found with it, not wherever else."""
-    more = {row[name] for name in ("reason", "rejected") if row[name] and row[name] not in row["text"]}
-    return {row["text"], *more} - {""}
 
 
 def _of_scope(journal: pa.Table, scope: str) -> pa.Table:

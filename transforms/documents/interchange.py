@@ -111,7 +111,7 @@ def read_export(raw: bytes) -> Read:
         return _usable(_read_own_markdown(text))
     try:
         document = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return _usable(Read("markdown list", tuple(read_list(text)), 0))
     for form, finds, reads in _SHAPES:
         entries = finds(document)

@@ -57,6 +57,10 @@ CARRIED_KINDS = ("edit", "archive", "dismiss")  # those of them that hold or quo
 # log with them; these go only if the fact itself was said.
 SHORTEST_PHRASE = 12
 
+# A record of a session shortens what it tells; so much of each statement is always there.
+STATEMENT_CHARS = 40
+_STATEMENT_END = re.compile(r"[.:;]\s+")
+
 # Kinds of the journal that carry the text of a memory.
 TELLING_KINDS = ("remember", "import", "team", "edit", "merge")
 # Where it is in them; an import of an own export has all three.
@@ -333,6 +337,23 @@ def without_sentences(text: str, pattern: str) -> str:
             left += text[at : max(first, at)] + (FORGOTTEN if first >= at else "")
             at = last
     return left + text[at:]
+
+
+def texts_of(row: Row) -> set[str]:
+    """Return the words of a memory or event; what its text holds is found with it, not wherever else."""
+    more = {row[name] for name in ("reason", "rejected") if row[name] and row[name] not in row["text"]}
+    return {row["text"], *more} - {""}
+
+
+def statements_of(memory: Row) -> set[str]:
+    """
+    Return the statements in a memory, each up to where the record of a session may cut it.
+
+    >>> sorted(statements_of({"text": "Committed 1b2c3d1 on main: Add a gauge queue."}))
+    ['Add a gauge queue', 'Committed 1b2c3d1 on main']
+    """
+    parts = (part.strip(" .")[:STATEMENT_CHARS] for part in _STATEMENT_END.split(memory["text"]))
+    return {part for part in parts if len(part) >= SHORTEST_PHRASE}
 
 
 def erased_turns(

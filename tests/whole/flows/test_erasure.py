@@ -21,7 +21,7 @@ from cortex.storage.lake import lake
 from cortex.storage.settings.settings import Settings
 from cortex.storage.store import Store
 from cortex.storage.tables import lance_tables
-from cortex.transforms.schemas import EVENTS, TURNS
+from cortex.transforms.schemas import EVENTS, TURNS, VECTORS
 from tests.bench import NOW, Bench, contents, difference, here, leftovers
 from tests.present import clock_at
 from tests.rows import entry
@@ -80,6 +80,22 @@ def test_reading_the_transcript_again_brings_nothing_back(bench):
     )  # another file: read from its start
     bench.backfill(now=NOW + timedelta(hours=2))
     assert traces(bench.home, CANARY) == []
+
+
+def test_a_forgotten_commit_is_in_no_record_of_its_session_either(bench):
+    talk = Talk().user("Please write the gauge queue of the reef into its own file and commit it.")
+    talk.call("Edit", "done", file_path="/home/dev/kelp/queue.py")
+    subject = f"Add {CANARY} queue"
+    talk.call("Bash", f"[main 1b2c3d1] {subject}\n 1 file changed", command=f"git commit -am '{subject}'")
+    talk.assistant("Done.").write(bench.projects)
+    decisions("s2").write(bench.projects)
+    bench.begin()
+    kinds = {m["memory_type"]: m for m in bench.memories() if CANARY in m["text"]}
+    assert set(kinds) == {"progress", "outcome"}
+    others = [text for text in bench.texts() if CANARY not in text]
+    here().forget(kinds["progress"]["memory_id"])
+    assert traces(bench.home, CANARY) == []
+    assert bench.texts() == others
 
 
 def test_a_turn_that_other_memories_rest_on_loses_only_the_sentence(bench):
@@ -187,6 +203,28 @@ def test_resetting_a_project_leaves_the_others(bench, tmp_path):
     assert bench.memories("reef") == before
     bench.backfill(now=NOW + timedelta(hours=1))
     assert traces(bench.home, CANARY) == []
+
+
+def test_a_reset_takes_no_vector_of_what_other_projects_say_in_the_same_words_and_all_others(bench):
+    told_canary().write(bench.projects)
+    decisions("s2", cwd="/home/dev/reef").write(bench.projects)
+    bench.begin()
+
+    def hashes(of: str) -> set[str]:
+        tables, names = bench.store.tables, ("memories", "passages")
+        rows = (tables.open(scope, name).read() for scope in tables.scopes() for name in names)
+        return {row["content_hash"] for part in rows for row in part.to_pylist() if of in row["project_id"]}
+
+    def vectors() -> set[str]:
+        return set(bench.store.lake.read(VECTORS)["content_hash"].to_pylist())
+
+    before, reef, kelp = vectors(), hashes("reef"), hashes("kelp")
+    assert reef & kelp & before
+    assert kelp & before > reef & kelp & before
+    here().reset("/home/dev/kelp")
+    assert vectors() == before - (kelp - reef)
+    with runs.opened("rebuild", bench.context) as run:
+        assert compare(run).differences == []
 
 
 def test_what_is_past_its_days_goes_and_what_is_pinned_stays(bench):

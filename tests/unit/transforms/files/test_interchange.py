@@ -204,3 +204,8 @@ def test_no_json_breaks_the_reader(told):
 
 def full(row: dict[str, object]) -> dict[str, object]:
     return {"reason": None, "rejected": None, **row}
+
+
+def test_json_that_is_nested_too_deeply_holds_no_memory():
+    with pytest.raises(NothingUsable):
+        read_export(b"[" * 300_000)
