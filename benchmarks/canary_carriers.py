@@ -81,7 +81,10 @@ def _sidechain(talk: Talk, text: str) -> object:
 
 
 def _rejected(talk: Talk, text: str) -> object:
-    refused = "The user doesn't want to proceed with this tool use."
+    refused = (
+        "The user doesn't want to proceed with this tool use. The tool use was rejected (eg. if it was a "
+        "file edit, the new_string was NOT written to the file)."
+    )
     message = f"{refused} To tell you how to proceed, the user said:\n{text}"
     return _call(talk, "Bash", {"command": "make"}, message, is_error=True, detail=f"Error: {message}")
 

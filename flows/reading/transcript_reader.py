@@ -12,6 +12,7 @@ from cortex.flows.run_report import QuarantinedLine
 from cortex.storage.lake.lake import each_key_once
 from cortex.storage.staging.transcripts import (
     PIECE_BYTES,
+    START,
     Piece,
     Position,
     Transcript,
@@ -19,9 +20,11 @@ from cortex.storage.staging.transcripts import (
 from cortex.transforms.schemas import TURNS, values
 from cortex.transforms.transcripts.assistants import lines_of_document
 from cortex.transforms.transcripts.records import Limits
-from cortex.transforms.transcripts.transcript import UNREAD_NAMED, Source, read_transcript
+from cortex.transforms.transcripts.transcript import UNREAD_NAMED, Source, ToolNames, read_transcript
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     import polars as pl
 
 
@@ -46,13 +49,15 @@ class TurnsRead:
     is_transcript: bool = False  # some line was an object of JSON
     is_partial: bool = False
 
-    def add(self, piece: Piece, source: Source, limits: Limits | None) -> None:
+    def add(self, piece: Piece, source: Source, limits: Limits | None, tools: ToolNames) -> None:
         """Read one piece."""
         if piece.overlong:
             self.set_aside(QuarantinedLine(source.file, piece.first_line, piece.overlong))
             self.read_to, self.lines = piece.start, self.lines + (not piece.is_last)
             return
-        reading = read_transcript(piece.data, source=source, first_line=piece.first_line, limits=limits)
+        reading = read_transcript(
+            piece.data, source=source, first_line=piece.first_line, limits=limits, tools=tools
+        )
         for line in reading.unread:
             self.set_aside(QuarantinedLine(source.file, line.line, line.reason, line.count))
         if reading.consumed_bytes < len(piece.data):
@@ -92,14 +97,24 @@ def read_turns(
     if transcript.format == "document":
         return _read_document(transcript, source, limits)
     result = TurnsRead(position.byte)
+    tools = ToolNames(lambda: _lines_before(transcript, position))
     for piece in transcript.pieces(position):
-        result.add(piece, source, limits)
+        result.add(piece, source, limits, tools)
         if is_piece and transcript.format == "lines" and not piece.is_last:
             result.is_partial = result.read_to < transcript.size
             break
     if transcript.format == "packed":  # a cursor counts the bytes of the file, and this one will not grow
         result.read_to = transcript.size
     return result
+
+
+def _lines_before(transcript: Transcript, position: Position) -> Iterator[bytes]:
+    """Yield the lines of what was read before; a packed transcript is always read from its start."""
+    if transcript.format == "lines" and position.byte:
+        for piece in transcript.pieces(START):
+            if piece.start >= position.byte:
+                return
+            yield from piece.data[: position.byte - piece.start].split(b"\n")
 
 
 def _read_document(transcript: Transcript, source: Source, limits: Limits | None) -> TurnsRead:

@@ -33,8 +33,13 @@ _CANCELLED = re.compile(
     r"Hook PreToolUse|.{0,200}was blocked\. For security"
 )
 _ERROR_TAGS = re.compile(r"</?tool_use_error>")
+# The whole of what the client writes around a person's words, from the first character on.
 _REASON = re.compile(
-    r"(?:To tell you how to proceed, the user said:|"
+    re.escape(
+        "The user doesn't want to proceed with this tool use. The tool use was rejected (eg. if it was a "
+        "file edit, the new_string was NOT written to the file). "
+    )
+    + r"(?:To tell you how to proceed, the user said:|"
     r"The user provided the following reason for the rejection:)(.*)",
     re.DOTALL,
 )
@@ -47,6 +52,15 @@ _CLARIFIED = re.compile(
     r"(?:  User notes: (?P<notes>.*?)(?:\n|\Z))?",
     re.MULTILINE,
 )
+# The client's own tools through which a person speaks. What a server calls its tools stands behind mcp__.
+_ASKING_TOOLS = frozenset(("AskUserQuestion",))
+_PLANNING_TOOLS = frozenset(("ExitPlanMode", "exit_plan_mode"))
+_SERVERS_TOOL = "mcp__"
+# Tools that hand on what a page, a server, a skill or another agent wrote, as their failure too.
+_FOREIGN_TOOLS = frozenset((
+    "WebFetch", "WebSearch", "Task", "Agent", "TaskOutput", "AgentOutputTool", "SendMessage", "Skill",
+    "SlashCommand", "ReadMcpResourceTool", "ListMcpResourcesTool",
+))  # fmt: skip
 _TIMED_OUT = re.compile(r"timed out|did not (?:answer|respond)|no (?:answer|response)", re.IGNORECASE)
 _NO_ANSWERS = frozenset(("", "no answer provided", "no answer", "no option selected", "timed out"))
 
@@ -64,16 +78,37 @@ def from_result(block: Record, record: Record) -> list[Utterance]:
     return (
         [result]
         if is_from_sdk(record)
-        else [result, *_tool_results_persons_words(raw, status, use_id, record)]
+        else [result, *_tool_results_persons_words(raw, block.get("content"), status, use_id, record)]
     )
 
 
+def speaks_for_person(utterance: Utterance, tool_name: str | None, record: Record) -> bool:
+    """
+    Return whether a person said what stands in a tool's result; `tool_name` is the tool that was called.
+
+    Anyone who writes a tool's output can write it as the client writes a person's words. So answers and
+    plans count only from the client's own tools, and a refusal of a tool that hands on foreign text only
+    with the client's mark.
+    """
+    if utterance.kind == "choice":
+        return tool_name in _ASKING_TOOLS
+    if utterance.kind == "plan":
+        return tool_name in _PLANNING_TOOLS
+    if utterance.kind != "rejection" or _is_marked_denial(record):
+        return True
+    return tool_name is not None and not (tool_name.startswith(_SERVERS_TOOL) or tool_name in _FOREIGN_TOOLS)
+
+
+def _is_marked_denial(record: Record) -> bool:
+    return string(record.get("toolDenialKind")).startswith("user")
+
+
 def _tool_results_persons_words(
-    text: str, status: str, use_id: str | None, record: Record
+    text: str, content: object, status: str, use_id: str | None, record: Record
 ) -> list[Utterance]:
     detail = record.get("toolUseResult")
     if status == "rejected":
-        return _rejection(text, use_id, record)
+        return _rejection(content, use_id, record)
     if status != "ok" or not isinstance(detail, Mapping):
         return []
     if "answers" in detail and "questions" in detail:
@@ -91,10 +126,9 @@ def _status(text: str, block: Record, record: Record) -> str:
     if block.get("is_error") is not True:
         return "ok"
     message = _ERROR_TAGS.sub("", text[:400]).strip()
-    denial = string(record.get("toolDenialKind"))
-    if message.startswith(_REJECTED) or denial.startswith("user"):
+    if message.startswith(_REJECTED) or _is_marked_denial(record):
         return "rejected"
-    return "cancelled" if denial or _CANCELLED.match(message) else "error"
+    return "cancelled" if record.get("toolDenialKind") or _CANCELLED.match(message) else "error"
 
 
 def _is_external(detail: object) -> bool:
@@ -104,9 +138,15 @@ def _is_external(detail: object) -> bool:
     return ("url" in detail and "result" in detail) or ("query" in detail and "results" in detail)
 
 
-def _rejection(text: str, use_id: str | None, record: Record) -> list[Utterance]:
-    """Return a person's words in a refusal, without the client's around them."""
-    match = _REASON.search(text)
+def _rejection(content: object, use_id: str | None, record: Record) -> list[Utterance]:
+    """
+    Return a person's words in a refusal, without the client's around them.
+
+    The client writes one string and repeats it as the record's detail, or gives none or a fixed one.
+    """
+    detail = record.get("toolUseResult")
+    is_clients = isinstance(content, str) and detail in (None, f"Error: {content}", "User rejected tool use")
+    match = _REASON.match(content) if isinstance(content, str) and is_clients else None
     words = string(record.get("userFeedback")) or (match.group(1).partition(_REASON_END)[0] if match else "")
     words = words.strip()
     if not words.startswith(_CLARIFY_START):

@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -24,10 +24,10 @@ from cortex.transforms.transcripts.records import (
     redacted_head,
     redacted_input,
 )
-from cortex.transforms.transcripts.speakers import utterances_in
+from cortex.transforms.transcripts.speakers import speaks_for_person, utterances_in
 
 # Raise it when the same line gives other rows than before: stored rows are then read again.
-READER_VERSION = 1
+READER_VERSION = 2
 
 # Why a line was set aside; the text of the line is never kept.
 REASONS = (
@@ -125,6 +125,34 @@ class Reading:
     is_transcript: bool
 
 
+class ToolNames:
+    """
+    The tool of each call by the call's id: a result's record does not name its tool.
+
+    `before` yields the lines in front of those that are read; they are looked at only if a call is not here.
+    """
+
+    def __init__(self, before: Callable[[], Iterable[bytes]] = tuple) -> None:
+        self._names: dict[str, str] = {}
+        self._before: Callable[[], Iterable[bytes]] | None = before
+
+    def add(self, utterances: Iterable[Utterance]) -> None:
+        """Take in the calls among what a record says."""
+        for utterance in utterances:
+            if utterance.kind == "tool_call" and utterance.tool_use_id and utterance.tool_name:
+                self._names.setdefault(utterance.tool_use_id, utterance.tool_name)
+
+    def of(self, use_id: str) -> str | None:
+        """Return the tool that was called, None if the transcript does not hold the call."""
+        if use_id not in self._names and self._before is not None:
+            before, self._before = self._before, None
+            for line in before():
+                with contained(lambda _: None):
+                    for record in objects_in(line)[0] if b'"tool_use"' in line else ():
+                        self.add(utterances_in(record, in_agent_file=False) or ())
+        return self._names.get(use_id)
+
+
 def read_transcript(
     data: bytes,
     *,
@@ -132,6 +160,7 @@ def read_transcript(
     first_line: int = 1,
     final: bool = False,
     limits: Limits | None = None,
+    tools: ToolNames | None = None,
 ) -> Reading:
     """
     Return the turns in `data`, the bytes of a transcript from some line's beginning on.
@@ -139,15 +168,17 @@ def read_transcript(
     Each line is read by itself, so reading on from `consumed_bytes` gives the same rows as reading from
     the start. A last line without its newline is read if it is complete, and otherwise left for the next
     reading, or set aside when `final` says that no more will come. `first_line` is the number of the
-    first line of `data`, from 1. Never raises on bad input.
+    first line of `data`, from 1; `tools` holds the calls before it. Never raises on bad input.
     """
-    limits = limits or Limits()
+    limits, tools = limits or Limits(), tools or ToolNames()
     rows: list[TurnCells] = []
     unread: list[UnreadLine] = []
     more: Counter[str] = Counter()
     consumed, line_number, has_record = 0, first_line, False
     for start, stop, is_ended in _lines(data):
-        line_rows, reason = _contained(data[start:stop], line_number, source, limits, is_ended=is_ended)
+        line_rows, reason = _contained(
+            data[start:stop], line_number, source, limits, tools, is_ended=is_ended
+        )
         if reason and not is_ended and not final:
             break
         if reason:
@@ -176,14 +207,14 @@ def _lines(data: bytes) -> Iterator[tuple[int, int, bool]]:
 
 
 def _contained(
-    raw: bytes, line_number: int, source: Source, limits: Limits, *, is_ended: bool
+    raw: bytes, line_number: int, source: Source, limits: Limits, tools: ToolNames, *, is_ended: bool
 ) -> tuple[list[TurnCells], str | None]:
     """Return what `_rows_of_line` does; a fault costs this line alone."""
     faults: list[str] = []
     rows: list[TurnCells] = []
     reason: str | None = None
     with contained(faults.append):
-        rows, reason = _rows_of_line(raw, line_number, source, limits, is_ended=is_ended)
+        rows, reason = _rows_of_line(raw, line_number, source, limits, tools, is_ended=is_ended)
         if any(row[_BLOCK] > BLOCKS_MAX for row in rows[-1:]):
             rows = [row for row in rows if row[_BLOCK] <= BLOCKS_MAX]
             reason = "too many blocks"
@@ -191,7 +222,7 @@ def _contained(
 
 
 def _rows_of_line(
-    raw: bytes, line_number: int, source: Source, limits: Limits, *, is_ended: bool
+    raw: bytes, line_number: int, source: Source, limits: Limits, tools: ToolNames, *, is_ended: bool
 ) -> tuple[list[TurnCells], str | None]:
     """Return the rows of one line, and one of REASONS if some of it could not be read."""
     if len(raw) > limits.line_bytes:
@@ -205,7 +236,7 @@ def _rows_of_line(
     rows: list[TurnCells] = []
     step = CLAUDE_BLOCK_STEP if source.head is None else 1
     for record in records:
-        turns = _turns_in(record, source)
+        turns = _turns_in(record, source, tools)
         if turns is None:
             reason = reason or "unknown shape"
             continue
@@ -218,12 +249,21 @@ def _rows_of_line(
     return rows, reason
 
 
-def _turns_in(record: Record, source: Source) -> list[ParsedTurn] | None:
+def _turns_in(record: Record, source: Source, tools: ToolNames) -> list[ParsedTurn] | None:
     """Return the turns in one record, each with what surrounds it; None for a shape that is not known."""
     if source.head is not None:
         return parsed_turns(record, source.head)
     turns = utterances_in(record, in_agent_file=source.agent_id is not None)
-    return None if turns is None else [ParsedTurn(record, turn, None) for turn in turns]
+    if turns is None:
+        return None
+    tools.add(turns)
+    return [
+        ParsedTurn(record, turn, None)
+        for turn in turns
+        if turn.kind in ("tool_call", "tool_result")
+        or turn.tool_use_id is None
+        or speaks_for_person(turn, tools.of(turn.tool_use_id), record)
+    ]
 
 
 def line_may_speak(line: bytes) -> bool:

@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 
 from cortex.flows import transcript_batches
+from cortex.flows.reading.transcript_reader import read_turns
 from cortex.storage.staging import transcripts
 from cortex.storage.store import Store
 from cortex.transforms.schemas import EVENTS, TURNS, Table
+from cortex.transforms.transcripts.transcript import Source
 from tests.bench import NOW, Bench
 from tests.transcripts import KELP, START, Talk, lines
 
@@ -21,6 +23,7 @@ import os, sys
 from datetime import datetime
 from pathlib import Path
 from cortex.flows import transcript_batches
+from cortex.flows.reading.transcript_reader import read_turns
 from cortex.flows.context import Context
 from cortex.flows.engines import runs
 from cortex.storage.settings.settings import Settings
@@ -128,3 +131,25 @@ def test_of_a_private_session_no_piece_is_taken_in_however_late_its_first_prompt
     bench.stage(path)
     bench.run(now=NOW)
     assert path.stat().st_size > 3 * PIECE and rows(bench.home, TURNS) == []
+
+
+@pytest.mark.parametrize(
+    ("tool", "kinds"), [("Bash", ["tool_result", "rejection"]), ("mcp__x__y", ["tool_result"])]
+)
+def test_who_refused_a_call_is_known_though_the_call_stands_in_what_was_read_before(
+    tmp_path: Path, talk: Talk, tool: str, kinds: list[str]
+):
+    words = (
+        "The user doesn't want to proceed with this tool use. The tool use was rejected (eg. if it was a "
+        "file edit, the new_string was NOT written to the file). To tell you how to proceed, "
+        "the user said:\nUse tabs."
+    )
+    talk.call(tool, words, command="make")
+    talk.records[-1]["message"]["content"][0]["is_error"] = True
+    talk.records[-1]["toolUseResult"] = f"Error: {words}"
+    path = talk.write(tmp_path)
+    *before, _ = path.read_bytes().splitlines(keepends=True)
+    begin = transcripts.Position(sum(map(len, before)), len(before) + 1)
+    with transcripts.open_transcript(path) as transcript:
+        [turns] = read_turns(transcript, Source(str(path), "p1"), begin).turns
+    assert turns["kind"].to_pylist() == kinds
