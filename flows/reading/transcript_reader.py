@@ -52,23 +52,23 @@ class TurnsRead:
     def add(self, piece: Piece, source: Source, limits: Limits | None, tools: ToolNames) -> None:
         """Read one piece."""
         if piece.overlong:
-            self.set_aside(QuarantinedLine(source.file, piece.first_line, piece.overlong))
+            self.quarantine(QuarantinedLine(source.file, piece.first_line, piece.overlong))
             self.read_to, self.lines = piece.start, self.lines + (not piece.is_last)
             return
         reading = read_transcript(
             piece.data, source=source, first_line=piece.first_line, limits=limits, tools=tools
         )
         for line in reading.unread:
-            self.set_aside(QuarantinedLine(source.file, line.line, line.reason, line.count))
+            self.quarantine(QuarantinedLine(source.file, line.line, line.reason, line.count))
         if reading.consumed_bytes < len(piece.data):
             half = piece.first_line + reading.consumed_lines
-            self.set_aside(QuarantinedLine(source.file, half, UNFINISHED))
+            self.quarantine(QuarantinedLine(source.file, half, UNFINISHED))
         self.is_transcript = self.is_transcript or reading.is_transcript
         self.turns.append(reading.turns)
         self.read_to = piece.start + reading.consumed_bytes
         self.lines += reading.consumed_lines
 
-    def set_aside(self, line: QuarantinedLine) -> None:
+    def quarantine(self, line: QuarantinedLine) -> None:
         """Note a line that was not read, or count it."""
         if line.line is not None and len(self.quarantined) < UNREAD_NAMED:
             self.quarantined.append(line)
