@@ -12,7 +12,7 @@ from cortex.flows.engines.runs import run_plain
 from cortex.flows.past.rebuilding import compare
 from cortex.flows.past.rederive import propose_rederivation
 from cortex.flows.stages.order import FORGET
-from cortex.transforms.memory.forgetting import SHORTEST_PHRASE
+from cortex.transforms.memory.forgetting import SHORTEST_PHRASE, statements_of
 from cortex.transforms.schemas import TURNS
 from tests.bench import NOW, SAMPLES, Bench
 from tests.rows import entry
@@ -61,7 +61,14 @@ def holding(before: dict[str, dict[str, Any]], memory: dict[str, Any]) -> set[st
     gone = [" ".join(memory["text"].split()).rstrip(".!?").lower()]
     if gone[0].startswith("plan: "):  # one memory of many events: its title and its steps
         gone = [part for part in re.split(r"[:;.] ", gone[0]) if len(part) >= SHORTEST_PHRASE]
-    return {name for name, row in before.items() if any(part in words(row) for part in gone)}
+    # The record of a session goes with a statement that it repeats, as a goal or a commit.
+    parts = [" ".join(part.split()).lower() for part in statements_of(memory)]
+    return {
+        name
+        for name, row in before.items()
+        if any(part in words(row) for part in gone)
+        or (row["memory_type"] == "outcome" and any(part in words(row) for part in parts))
+    }
 
 
 def unlike(
