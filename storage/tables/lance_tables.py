@@ -126,7 +126,7 @@ def has_columns(handle: Any, rows: pa.Table) -> bool:
     return bool(schema.names == rows.schema.names and schema.types == rows.schema.types)
 
 
-def packed(rows: pa.Table) -> pa.Table:
+def in_own_buffers(rows: pa.Table) -> pa.Table:
     """
     Return `rows` in buffers that hold their values and nothing else.
 
@@ -150,7 +150,7 @@ def write_changed(
     gone = sorted(set(before) - set(names))
     if any(changed):
         merge = handle.merge_insert(key).when_matched_update_all().when_not_matched_insert_all()
-        merge.execute(packed(rows.filter(pa.array(changed))), on_bad_vectors="null")
+        merge.execute(in_own_buffers(rows.filter(pa.array(changed))), on_bad_vectors="null")
     for start in range(0, len(gone), 1_000):  # a longer list makes one filter expression too deep
         handle.delete(condition({key: gone[start : start + 1_000]}))
     if any(changed) or gone:
@@ -350,10 +350,10 @@ class LanceTables:
         stored = with_row_hash(self._stored(rows))
         with writing_to(self.home):
             if self.exists(scope, name):
-                self._handle(scope, name).add(packed(stored), on_bad_vectors="null")
+                self._handle(scope, name).add(in_own_buffers(stored), on_bad_vectors="null")
             else:
                 (self.root / scope).mkdir(parents=True, exist_ok=True)
-                self._connected(scope).create_table(name, packed(stored), on_bad_vectors="null")
+                self._connected(scope).create_table(name, in_own_buffers(stored), on_bad_vectors="null")
             if self.index is not None:
                 self.index.append(scope, name, rows, hashes_in(stored))
 
@@ -428,7 +428,7 @@ class LanceTables:
         if (self.root / scope / f"{name}.lance").is_file():  # it takes the place of a folder of ours
             self._drop_dataset(scope, name)
         handle = self._connected(scope).create_table(
-            name, packed(rows), mode="overwrite", on_bad_vectors="null"
+            name, in_own_buffers(rows), mode="overwrite", on_bad_vectors="null"
         )
         tidy(handle)
         return int(rows.num_rows)

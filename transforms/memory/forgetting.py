@@ -58,7 +58,7 @@ CARRIED_KINDS = ("edit", "archive", "dismiss")  # those of them that hold or quo
 SHORTEST_PHRASE = 12
 
 # A record of a session shortens what it tells; so much of each statement is always there.
-STATEMENT_CHARS = 40
+RECORDED_STATEMENT_CHARS = 40
 _STATEMENT_END = re.compile(r"[.:;]\s+")
 
 # Kinds of the journal that carry the text of a memory.
@@ -352,7 +352,7 @@ def statements_of(memory: Row) -> set[str]:
     >>> sorted(statements_of({"text": "Committed 1b2c3d1 on main: Add a gauge queue."}))
     ['Add a gauge queue', 'Committed 1b2c3d1 on main']
     """
-    parts = (part.strip(" .")[:STATEMENT_CHARS] for part in _STATEMENT_END.split(memory["text"]))
+    parts = (part.strip(" .")[:RECORDED_STATEMENT_CHARS] for part in _STATEMENT_END.split(memory["text"]))
     return {part for part in parts if len(part) >= SHORTEST_PHRASE}
 
 

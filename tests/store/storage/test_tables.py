@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from cortex.storage.tables.lance_tables import LanceTables, packed
+from cortex.storage.tables.lance_tables import LanceTables, in_own_buffers
 from cortex.storage.tables.tables import INDEX_TEXT, VECTOR
 from cortex.transforms.schemas import MEMORIES
 from tests.rows import memories, memory
@@ -95,7 +95,7 @@ def test_after_a_purge_no_file_holds_the_words_of_a_row_that_is_gone(home: Path)
 def test_rows_are_written_without_what_lies_below_a_null_or_was_filtered_out():
     spelt = pa.array(["reed", "papyrus", "slate"])
     below = pa.StringArray.from_buffers(3, spelt.buffers()[1], spelt.buffers()[2], pa.py_buffer(b"\x05"))
-    rows = packed(
+    rows = in_own_buffers(
         pa.table({"text": below, "slice": pa.chunked_array([spelt.slice(2), spelt.slice(0, 1), ["x"]])})
     )
     buffers = [part for column in rows.columns for chunk in column.chunks for part in chunk.buffers() if part]
