@@ -2,7 +2,7 @@
 Who does a task, and whether what came of it is right: agents and recorded answers, graded by hidden tests.
 
 An agent works in a folder that holds the project's files and nothing else. It is graded in another one: what
-it changed is read as text, without following a link, laid out anew with the hidden tests, and run in a
+it changed is read as text, without following a link, laid out again with the hidden tests, and run in a
 process with a time limit and nothing of the person's environment.
 """
 
@@ -91,7 +91,7 @@ class Agent:
         self._is_claude = command == CLAUDE
 
     def do(self, folder: Path, files: Mapping[str, str], prompt: str) -> Done:
-        """Let the agent work in a folder laid out anew. Raises UsageError where it cannot be started."""
+        """Let the agent work in a folder laid out for it. Raises UsageError where it cannot be started."""
         lay_out(folder, files)
         variables = {**os.environ, "CORTEX_INTERNAL": "1"}
         if self._is_claude:
@@ -253,7 +253,7 @@ def read_object(path: Path) -> dict[str, Any]:
     try:
         value = json.loads(path.read_text(encoding="utf-8-sig"))
     except FileNotFoundError as error:
-        raise NotFound(f"there is no file {path}.", "Name a file with a JSON object.") from error
+        raise NotFound(f"the file {path} is missing.", "Name a file with a JSON object.") from error
     except (OSError, ValueError, RecursionError) as error:
         raise UsageError(f"{path} is not JSON: {error}.", "Name a file with a JSON object.") from error
     if not isinstance(value, dict):

@@ -57,7 +57,7 @@ SNAPSHOTS_VERSION = "2"
 # Snapshots of what the tables hold on a day; the others follow from what was said alone.
 OF_TABLES = (MEMORIES, EDGES, PROJECTS)
 OF_SESSIONS = (METRICS, SESSIONS)
-# Counted anew for the sessions that went on alone.
+# Counted again for the sessions that went on alone.
 BY_SESSION = (USES,)
 
 

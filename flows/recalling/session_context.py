@@ -1,4 +1,4 @@
-"""What sessions add to results: the reply to a question, the command that was run, and their own records."""
+"""What is told beside results: replies, commands and records of their sessions, and memories near them."""
 
 import json
 import re
@@ -9,8 +9,11 @@ from collections.abc import (
     Iterator,
     Sequence,
 )
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from cortex.flows.recalling.recall_search import (
     Evidence,
@@ -20,14 +23,14 @@ from cortex.flows.recalling.recall_search import (
     question_of,
 )
 from cortex.hooks.evidence.question import DECIDED, EVERYTHING, WORK, Asked, SearchQuestion
-from cortex.hooks.evidence.search import listed_records, listed_turns
+from cortex.hooks.evidence.search import HIDDEN_STATUSES, listed_records, listed_turns
 from cortex.hooks.evidence.statements import asks_anything, is_known, statement_in
 from cortex.hooks.evidence.text import PEOPLE_KINDS, prose
 from cortex.hooks.prose.memory_types import SETTLING_TYPES, SHOWN_TYPES
 from cortex.hooks.prose.own_prose import SHELL_TOOLS
 from cortex.storage.tables.tables import Searchable
 from cortex.transforms.policy import Policy
-from cortex.transforms.schemas import Row
+from cortex.transforms.schemas import MEMORY_TYPES, Row, values
 from cortex.transforms.search import SearchLimits
 from cortex.transforms.words.ages import speaker_of, speaker_of_turn
 from cortex.transforms.words.sentences import PROSE, sentences, words_in
@@ -283,3 +286,53 @@ def _listed_result(row: Row, at: int | None, places: tuple[Evidence, ...], **own
         statement=row["text"],
         **own,
     )
+
+
+# -- Memories near those that were found, by the edges between memories.
+
+_RELATED_COLUMNS = ["memory_id", "memory_type", "text", "status", "merged_into", "trust", "rank"]
+MOST_RELATED = 10
+# A description stands for its code.
+NOT_CODE = {"memory_type": [name for name in MEMORY_TYPES if name != "code"]}
+
+
+@dataclass(frozen=True)
+class Related:
+    """A memory some steps away from a match."""
+
+    memory_id: str
+    memory_type: str
+    text: str
+    distance: int
+
+
+def related_to(matches: Sequence[RecallResult], tables: Searchable, *, depth: int) -> list[Related]:
+    """Return at most MOST_RELATED memories within `depth` edges of the matches, nearest first."""
+    # Imported here: DuckDB walks the links, and takes a tenth of a second to import.
+    from cortex.transforms.memory.link import neighbourhood
+
+    rows: list[tuple[int, float, Related]] = []
+    for scope in sorted({result.project_id for result in matches if result.kind == "memory"}):
+        ids = [result.id for result in matches if result.project_id == scope and result.kind == "memory"]
+        edges = tables.open_index([scope], "edges").read(["source_id", "target_id"])
+        reached = neighbourhood(edges, ids, depth=depth)
+        distances = dict(zip(values(reached, "memory_id"), values(reached, "distance"), strict=True))
+        for row in shown_memories(tables, scope, sorted(distances.keys() - set(ids))):
+            distance = distances[row["memory_id"]]
+            related = Related(row["memory_id"], row["memory_type"], row["text"], distance)
+            rows.append((distance, -row["rank"], related))
+    rows.sort(key=lambda row: (*row[:2], row[2].memory_id))
+    return [related for _, _, related in rows[:MOST_RELATED]]
+
+
+def shown_memories(tables: Searchable, scope: str, ids: list[str]) -> list[dict[str, Any]]:
+    """Return the memories of these ids that recall may show."""
+    if not ids:
+        return []
+    memories = tables.open_index([scope], "memories").read(_RELATED_COLUMNS, NOT_CODE)
+    mine = memories.filter(pc.is_in(memories["memory_id"], pa.array(ids, pa.string())))
+    return [
+        row
+        for row in mine.to_pylist()
+        if row["status"] not in HIDDEN_STATUSES and row["merged_into"] is None and row["trust"] != "external"
+    ]

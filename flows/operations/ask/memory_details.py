@@ -27,7 +27,7 @@ from cortex.flows.operations.lookup import (
     memory_of,
     scopes_of,
 )
-from cortex.flows.recalling.related_memories import shown_memories
+from cortex.flows.recalling.session_context import shown_memories
 from cortex.flows.run.source import journal_parts_of, parts_of
 from cortex.storage.lake.lake import each_key_once
 from cortex.storage.published.catalogue import Catalogue

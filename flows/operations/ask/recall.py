@@ -4,14 +4,19 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import partial
-from typing import TYPE_CHECKING
 
 from cortex.flows.context import Context
 from cortex.flows.operations.ask.listing import session_numbers
 from cortex.flows.operations.lookup import doubts_on, scopes_of, session_here
 from cortex.flows.recalling.recall_search import RecallResult, with_replaced
 from cortex.flows.recalling.recall_search import search_store as search
-from cortex.flows.recalling.session_context import RUN_COLUMNS, with_session_context
+from cortex.flows.recalling.session_context import (
+    RUN_COLUMNS,
+    Related,
+    listed_results,
+    related_to,
+    with_session_context,
+)
 from cortex.hooks.echo import fingerprints_of
 from cortex.hooks.evidence.question import DECIDED, EVERYTHING, listing_asked
 from cortex.hooks.shown import row_of_shown
@@ -31,9 +36,6 @@ from cortex.transforms.search import (
     session_limits,
     start_of,
 )
-
-if TYPE_CHECKING:
-    from cortex.flows.recalling.related_memories import Related
 
 
 @dataclass(frozen=True)
@@ -113,9 +115,6 @@ def recall(
     numbers = session_numbers(context, scopes)
     if not related:
         return Recalled(matches, doubts, (), names, warning, met, note, numbers)
-    # Imported here: DuckDB walks the links, and takes a tenth of a second to import.
-    from cortex.flows.recalling.related_memories import related_to
-
     near = related_to(matches, store.tables, depth=related)
     return Recalled(matches, doubts, near, names, warning, met, note, numbers)
 
@@ -221,8 +220,6 @@ class _Search:
 
     def _listed(self, kind: str, limits: SearchLimits) -> list[RecallResult]:
         # Imported here: most questions have a subject, and need none of it.
-        from cortex.flows.recalling.session_context import listed_results
-
         return listed_results(self.tables, self.scopes, limits, kind, limit=self.limit)
 
     def _with_sessions(self, limits: SearchLimits) -> SearchLimits:

@@ -100,7 +100,7 @@ def read_calls(
     """
     Return CALLS, the newest first: of a tool, those that failed, of the last days, in a period.
 
-    What a session was shown is no call of a tool, and not among them.
+    What a session was shown is not among them: nobody called a tool.
     """
     rows = context.open_store().calls.read().filter(pc.field("transport") != SHOWN_TRANSPORT)
     if tool is not None:
