@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from cortex.hooks.evidence.text import word_set
 from cortex.hooks.prose.memory_types import SETTLING_TYPES
+from cortex.transforms.errors import UsageError
 from cortex.transforms.identity import content_id
 from cortex.transforms.journal_entries import Dismiss, ImportMemory, Merge, dismissals_in_force, entries_in
 from cortex.transforms.memory.link import contrary_rules
@@ -216,12 +217,18 @@ def without_declined(items: Iterable[Item], journal: pa.Table) -> list[Item]:
 
 
 def global_memory(members: Sequence[Row], text: str) -> ImportMemory:
-    """Return the journal entry of the memory that holds everywhere: a person's, with all their evidence."""
+    """
+    Return the journal entry of the memory that holds everywhere: a person's, with all their evidence.
+
+    Raises UsageError if none of `members` says `text` any more.
+    """
     # Imported here: folding is of a run, and most questions look at doubts alone.
     from cortex.transforms.memory.fold import import_of
 
     first = min(members, key=lambda row: (row["created_at"], row["memory_id"]))
-    longest = next(row for row in members if row["text"] == text)
+    longest = next((row for row in members if row["text"] == text), None)
+    if longest is None:
+        raise UsageError(f"'{text}' was changed since it was proposed.", "Run `cortex review` again.")
     places = {place["turn_id"]: place for row in members for place in row["evidence"]}
     whole = {
         **longest,

@@ -331,8 +331,8 @@ def _global_entries(context: Context, item: Item) -> list[dict[str, object]]:
     """Return the entries by which a wish holds everywhere, and takes the place of it in its projects."""
     store, at = context.open_store(), context.now
     members = [memory_of(context, store, name) for name in item.memory_ids]
-    name = memory_id(GLOBAL_SCOPE, members[0]["memory_type"], item.detail)
     entry = global_memory(members, item.detail)
+    name = memory_id(GLOBAL_SCOPE, entry.memory_type, entry.text)
     rows = [entry.to_row(GLOBAL_SCOPE, recorded_at=at, memory_id=name)]
     for row in members:
         replaced = Supersede(name)

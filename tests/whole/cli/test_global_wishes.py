@@ -7,7 +7,8 @@ import pytest
 from cortex.storage.ground import files
 from cortex.storage.lake import journal
 from cortex.storage.settings.reference import read_policy
-from cortex.transforms.views.review import global_proposals
+from cortex.transforms.errors import UsageError
+from cortex.transforms.views.review import global_memory, global_proposals
 from tests.rows import memories, memory
 from tests.traces import traces
 from tests.transcripts import Talk
@@ -98,6 +99,15 @@ def test_what_a_model_marks_is_proposed_only_if_the_person_said_it():
     assert items(wish("m1", "kelp-1", **marked)) == [(("m1",), True)]
     assert items(wish("m1", "kelp-1", **marked, **{"trust": "assistant"})) == []
     assert items(wish("m1", "kelp-1", category="proposed", memory_type="gotcha")) == []
+
+
+def test_the_global_memory_is_of_the_type_of_the_words_that_it_takes():
+    short = wish("m1", "kelp-1", memory_type="decision", category="proposed")
+    long = wish("m2", "reef-2", f"{WISH} Everywhere.", memory_type="pattern")
+    rows = memories(short, long).to_pylist()
+    assert global_memory(rows, long["text"]).memory_type == "pattern"
+    with pytest.raises(UsageError, match="changed since"):
+        global_memory(rows, "Never use yarn.")
 
 
 def accepted(cortex):
