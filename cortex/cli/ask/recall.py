@@ -4,6 +4,7 @@ The commands `recall` and `brief`: what is known to a question, and what a sessi
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
@@ -244,7 +245,9 @@ def brief(
     if branch:
         briefs = brief_operation.on_branch(context, briefs, branch)
     texts = [brief.text for brief in briefs if brief.text]
-    on_it = [f'What was decided on it: cortex recall --branch {branch} "what was decided"'] if branch else []
+    inside = f"--project {shlex.quote(project)} " if project else ""
+    listing = f'cortex recall {inside}--branch {shlex.quote(branch or "")} "what was decided"'
+    on_it = [f"To list what was decided on {branch}: {listing}"] if branch else []
     return Answer(
         {"briefs": [{"project_id": brief.project_id, "text": brief.text} for brief in briefs]},
         [text.removesuffix("\n") for text in texts],

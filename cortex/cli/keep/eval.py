@@ -174,8 +174,7 @@ def _with_interval(share: dict[str, float]) -> str:
     >>> _with_interval({"value": 0.8, "low": 0.49, "high": 0.943})
     '.800 (.49-.94)'
     """
-    value, low, high = (f"{share[name]:.3f}" for name in ("value", "low", "high"))
-    return f"{value} ({low[:-1]}-{high[:-1]})".replace("0.", ".")
+    return f"{share['value']:.3f} ({share['low']:.2f}-{share['high']:.2f})".replace("0.", ".")
 
 
 _FILE = click.Path(path_type=Path)
@@ -183,9 +182,14 @@ _FILE = click.Path(path_type=Path)
 
 @command("benefit", parent=evaluation)
 @click.option(
-    "--tasks", type=_FILE, multiple=True, help="Tasks: JSON lines, or {repo, tasks}; default: ours."
+    "--tasks",
+    type=_FILE,
+    multiple=True,
+    help="Task file: JSON lines or {repo, tasks}. Default: the built-in tasks.",
 )
-@click.option("--conditions", help="Conditions, with commas; default: all that need no language model.")
+@click.option(
+    "--conditions", help="Conditions, separated by commas. Default: all that need no language model."
+)
 @click.option("--agent", default="", help="`claude`, by your own login, or a command: prompt on stdin.")
 @click.option("--answers", multiple=True, help="Recorded answers: CONDITION=FILE of {task: text}.")
 @click.option(
@@ -197,7 +201,13 @@ _FILE = click.Path(path_type=Path)
 @click.option(
     "--home", "homes", type=_FILE, multiple=True, help="A store to copy, for tasks without history."
 )
-@click.option("--model-home", "model_homes", type=_FILE, multiple=True, help="The same with a model's facts.")
+@click.option(
+    "--model-home",
+    "model_homes",
+    type=_FILE,
+    multiple=True,
+    help="Like --home, but a store with facts by a language model.",
+)
 @click.option("--keep", type=_FILE, help="New folder in which the stores of the tasks are left.")
 @click.option("--priced-as", default="", help="Model whose list price counts where the agent names no cost.")
 @click.option("--allow-commands", is_flag=True, help="Run the commands of foreign tasks and code in answers.")
@@ -267,7 +277,9 @@ def _benefit_lines(scores: BenefitScores, lists: bool) -> Iterator[str | Listing
                 yield f"{session.condition} {session.task.id} {session.lost} {why}".rstrip()
     yield from (f"{name} ({CONDITIONS[name]}): left out, {why}." for name, why in scores.left_out.items())
     if scores.agreement:
-        yield f"Judges: {scores.agreement}"
+        same, kappa = scores.agreement["share"], scores.agreement["kappa"]
+        pairs = scores.agreement["pairs"]
+        yield f"The judges agree on {same:.0%} of {pairs:.0f} answers (Cohen's kappa {kappa:.2f})."
     yield from (f"Written: {name}" for name in scores.packets)
     if not graded:
         yield "This is coverage, not benefit: whether a session acts right is for --agent or --answers."
@@ -345,6 +357,8 @@ def _backtest_lines(result: Backtest, is_listed: bool) -> Iterator[str | Listing
         for name, label in _SHARES.items()
         for share in [result.shares()[name]]
     ]
+    if not count:
+        rows = [[label, "0", ""] for label in _SHARES.values()]
     yield Listing("Told again, and held", ["what", "chances", "share"], rows, numbers={"chances", "share"})
     listed_kinds = ", ".join(f"{kinds.count(kind)} {kind}s" for kind in KINDS)
     yield f"{count} chances ({listed_kinds}). Compared by words: a line with six in ten of them holds it."
@@ -352,10 +366,10 @@ def _backtest_lines(result: Backtest, is_listed: bool) -> Iterator[str | Listing
         yield f"Fewer than {FEWEST_CHANCES} chances: this decides nothing."
     order = result.order_by_use()
     yield (
-        f"Shown {order['shown']:.0f} memories, used {order['used']:.0f}; shown before: "
-        f"{order['with_history']:.0f}, five times {order['five_times']:.0f}, twenty times "
-        f"{order['twenty_times']:.0f}. A used one stands before an unused one by rank in "
-        f"{order['by_rank']:.0%}, by earlier use in {order['by_use']:.0%} of {order['pairs']:.0f} pairs."
+        f"Memories shown: {order['shown']:.0f}, used: {order['used']:.0f}. Shown before: "
+        f"{order['with_history']:.0f}; five times or more: {order['five_times']:.0f}; twenty or more: "
+        f"{order['twenty_times']:.0f}. Of {order['pairs']:.0f} pairs of a used and an unused memory, rank "
+        f"puts the used one first in {order['by_rank']:.0%}, earlier use in {order['by_use']:.0%}."
     )
     for row in _chances(result) if is_listed else ():
         yield f"{row['held']:9} {row['kind']:11} {str(row['session'])[:8]}  {row['text']}"

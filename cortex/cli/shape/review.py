@@ -42,7 +42,7 @@ MARKS = {"contradiction": ("older: ", "newer: "), "stale": ("claim: ",)}
 @click.option(
     "--keep", metavar="ID", multiple=True, help="Leave the item as it is and never ask again; repeatable."
 )
-@click.option("--reopen", metavar="ID", help="Take a --keep back: the item is listed again.")
+@click.option("--reopen", metavar="ID", help="Undo a --keep: the item is listed again.")
 @click.option("--ask", is_flag=True, help="Ask about each item in turn.")
 @PROJECT_OPTION
 def review(

@@ -226,13 +226,15 @@ def index_code(
     """
     from cortex.flows.operations.change import remember
 
+    if many and changed:
+        raise UsageError("--many cannot be combined with --changed.", "Give one of them.")
     if changed:
         states = remember.files_to_describe(context, paths, project=project)
         lines = [f"{state:8} {path}" for path, state in states]
         hint = "Describe them: cortex index-code PATH --describe TEXT, or many at once with --many."
         return Answer(
             {"files": [{"path": path, "state": state} for path, state in states]},
-            lines or ["Every file is described as it is."],
+            lines or ["All indexed files are up to date."],
             [hint] if lines else [],
         )
     if many == bool(paths) or len(paths) > 1:

@@ -191,6 +191,10 @@ class _Search:
         """Return results within the limits, also those that the question names, the limits, and a note."""
         own, rest = limits_in(question, self.now, self.context.policy)
         limits = self._with_sessions(limits)
+        if limits.numbers and not limits.numbered:
+            raise NotFound(
+                f"there is no memory {limits}.", "`cortex timeline` numbers the sessions of a project."
+            )
         if own.is_empty:
             matches, note = self.results(question, limits)
             return matches, limits, note
@@ -200,7 +204,7 @@ class _Search:
         if matches or kind == EVERYTHING:
             return matches, both, note
         matches, _ = self.results(rest if kind else question, limits)
-        return matches, limits, f"Nothing was found {own}; these are other results." if matches else ""
+        return matches, limits, f"Nothing was found {own}. Other results:" if matches else ""
 
     def results(self, question: str, limits: SearchLimits) -> tuple[list[RecallResult], str]:
         """Return what is found within the limits, best first, or what is listed, newest first; and a note."""

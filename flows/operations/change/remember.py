@@ -512,7 +512,8 @@ def files_to_describe(
 
     `changed` and `gone` are files that were indexed; `new` those that match a pattern, a folder or a glob
     from the context's folder, and were not. In a repository only files that a commit holds are new. Paths
-    are relative to the context's folder. Raises UsageError for a pattern that cannot be read.
+    are relative to the context's folder. Raises UsageError for a pattern that cannot be read, NotFound for
+    one that no file matches.
     """
     store = context.open_store()
     scope = project_of(context, store, project)
@@ -524,7 +525,10 @@ def files_to_describe(
     committed = answer_of(str(top), "ls-tree", "-r", "--name-only", "-z", "HEAD").split("\0")
     tracked = frozenset(top / name for name in committed if name)
     for pattern in patterns:
-        for path in _matching(here, pattern):
+        matches = _matching(here, pattern)
+        if not matches:
+            raise NotFound(f"no file matches '{pattern}'.", "Check the path.")
+        for path in matches:
             if path not in states and (path in tracked or not tracked) and not _is_unfit(path):
                 states[path] = "new"
     return sorted((os.path.relpath(path, here), state) for path, state in states.items() if state)

@@ -271,8 +271,8 @@ def reopen(context: Context, name: str, *, project: str | None = None) -> Applie
         left |= {item_id: (scope, entry) for item_id, entry in entries.items()}
     matches = [item_id for item_id in left if item_id.startswith(typed_id(name))]
     if len(name) < LEAST_ID_CHARS or not matches:
-        problem = f"nothing was left as it is whose id begins with '{name}'."
-        raise NotFound(problem, "Give the id that `cortex review --keep ID` was given.")
+        problem = f"no kept item has an ID that begins with '{name}'."
+        raise NotFound(problem, "Use the ID that you gave to `cortex review --keep`.")
     if len(matches) > 1:
         raise several(name, "items", {item_id: str(left[item_id][1].item) for item_id in matches})
     scope, entry = left[matches[0]]
