@@ -46,7 +46,7 @@ from cortex.scores.benefit_runs import (
 )
 from cortex.scores.benefit_tasks import Task, TaskSet, holds, load_tasks
 from cortex.scores.retrieval_scores import Share
-from cortex.transforms.errors import UsageError
+from cortex.transforms.errors import NotFound, UsageError
 from cortex.transforms.writer.request import price_of, usd
 
 RESAMPLES = 4_000
@@ -244,6 +244,9 @@ def _check(asked: Asked, sets: Sequence[TaskSet], answers: Mapping[str, object])
             raise UsageError(f"no condition is called '{name}'.", f"There are: {', '.join(CONDITIONS)}.")
     if asked.agent and answers:
         raise UsageError("--agent and --answers exclude each other.", "Name one of them.")
+    for home in (*asked.homes, *asked.model_homes):
+        if not (home / "lake").is_dir():
+            raise NotFound(f"there is no store in {home}.", "Name the folder that CORTEX_HOME would name.")
     # Of our own tasks an agent's work is run: the person chose the agent. Answers are anybody's.
     runs_foreign = any(
         task.commands

@@ -335,6 +335,7 @@ def test_recorded_answers_are_tested_like_an_agents_work(cortex, tmp_path):
         ["--answers", "missing.json"],
         ["--grades", "missing.json"],
         ["--tasks", "missing.json"],
+        ["--home", "missing"],
     ],
 )
 def test_what_is_not_there_is_said_before_anything_runs(cortex, words):
