@@ -46,7 +46,8 @@ def test_a_brief_is_printed_as_a_session_on_a_branch_gets_it(bench, checkout, co
     assert MARK in line
     printed = cortex("brief", "--project", "kelp", "--branch", "try/ring")
     [line] = lines_about(printed.out, FEATURE_FACT)
-    assert MARK not in line and 'cortex recall --branch try/ring "what was decided"' in printed.err
+    assert MARK not in line
+    assert 'cortex recall --project kelp --branch try/ring "what was decided"' in printed.err
     asked = cortex("recall", "--project", "kelp", "--branch", "try/ring", "what was decided")
     assert FEATURE_FACT in asked.out and TRUNK_FACT not in asked.out
     answer = cortex("brief", "--project", "kelp", "--branch", "no/such", "--json")
