@@ -38,7 +38,7 @@ from benchmarks.canary_search import canaries_below, canaries_in
 from benchmarks.invented import WORDS
 from cortex.cli.answer import Listing, print_listing
 from cortex.cli.main import main as cortex
-from cortex.flows.embedders import embedder_choice
+from cortex.flows import embedders
 from cortex.flows.embedders.voyage import DIMENSIONS, VoyageEmbedder
 from cortex.transforms.errors import StoreBusy
 from cortex.transforms.redaction.redact import Redactor
@@ -48,7 +48,7 @@ from tests.transcripts import START, Talk, lines
 NOW = datetime(2026, 11, 1, 10, tzinfo=UTC)
 HOOK = Path(__file__).parents[1] / "hooks" / "hook.py"
 
-LATER = embedder_choice.RETRIED_AFTER
+LATER = embedders.RETRIED_AFTER
 BUSY_SECONDS = 120  # how long a command is tried again while the run that a hook has started goes on
 
 # What is between these tags goes whatever it says, so it is no secret by its looks.
@@ -113,19 +113,19 @@ class Trip:
         transcripts = self._write_transcripts()
         with self._at(self.home, NOW):
             self._capture(transcripts)
-            with mock.patch.object(embedder_choice, "embedder_for", lambda key: VoyageEmbedder(_refusing)):
+            with mock.patch.object(embedders, "embedder_for", lambda key: VoyageEmbedder(_refusing)):
                 self._done("run", "--engine", "plain")
         with (
             self._at(self.home, NOW + LATER),
-            mock.patch.object(embedder_choice, "embedder_for", self._recorded),
-            mock.patch.object(embedder_choice, "RETRIED_AFTER", timedelta()),
+            mock.patch.object(embedders, "embedder_for", self._recorded),
+            mock.patch.object(embedders, "RETRIED_AFTER", timedelta()),
         ):
             self._done("run", "--engine", "plain")
             self._tell()
             self._say_everything()
         with (
             self._at(self.home, NOW + LATER + timedelta(days=1)),
-            mock.patch.object(embedder_choice, "embedder_for", self._recorded),
+            mock.patch.object(embedders, "embedder_for", self._recorded),
         ):
             self._capture(transcripts[:1])
             self._done("nightly", "--engine", self.engine)

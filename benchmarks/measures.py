@@ -16,7 +16,7 @@ import orjson
 
 from benchmarks import invented, prompts
 from cortex.flows.context import Context
-from cortex.flows.embedders.embedder_choice import embedder_in_force
+from cortex.flows.embedders import embedder_in_force
 from cortex.flows.engines.runs import FLOWS, opened, run_plain, stage_all
 from cortex.flows.recalling.recall_search import search_store
 from cortex.storage.published.published import Published

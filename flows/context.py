@@ -20,10 +20,10 @@ EmbedderOf = Callable[[Settings], Union["Embedder", None]]
 
 
 def model_in_force(settings: Settings) -> "Embedder | None":
-    """Return the embedding model to use; see `models.embedder_in_force`."""
-    from cortex.flows.embedders import embedder_choice
+    """Return the embedding model to use; see `embedders.embedder_in_force`."""
+    from cortex.flows import embedders
 
-    return embedder_choice.embedder_in_force(settings)
+    return embedders.embedder_in_force(settings)
 
 
 def utc_now() -> datetime:

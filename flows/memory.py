@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Concatenate, ParamSpec, Self, TypeVar
 
 from cortex.flows.context import Context, EmbedderOf, utc_now
-from cortex.flows.embedders.embedder_choice import embedder_in_force
+from cortex.flows.embedders import embedder_in_force
 from cortex.flows.operations.ask import (
     brief,
     reasoning,

@@ -6,12 +6,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from prefect import flow
+from prefect import flow, serve
 
 from cortex.flows.context import Context
-from cortex.flows.engines.prefect_stages import flow_name
+from cortex.flows.engines.prefect_stages import TAGS, flow_name
 from cortex.flows.operations.care.intake import backfill, run_flow
-from cortex.flows.reading.runner_choice import Runner
+from cortex.flows.reading.shard_worker import Runner
 from cortex.flows.run_report import RunReport
 from cortex.storage.settings.settings import load_settings
 from cortex.transforms.errors import StoreBusy
@@ -49,6 +49,25 @@ def backfill_flow(
 
 # Prefect says nothing of a flow's own type that parameters and deployments together would follow from.
 PREFECT_FLOWS: Mapping[str, Any] = {"ingest": ingest_flow, "nightly": nightly_flow, "backfill": backfill_flow}
+
+
+def serve_flows(home: str, cron: str) -> None:
+    """
+    Let the server start the flows over the store at `home`, `nightly` by itself whenever `cron` says.
+
+    One at a time; the others wait. Runs until it is ended.
+    """
+    deployments = [
+        each.to_deployment(
+            name="served",
+            parameters={"home": home},
+            tags=TAGS,
+            cron=cron if name == "nightly" else None,
+            concurrency_limit=1,
+        )
+        for name, each in PREFECT_FLOWS.items()
+    ]
+    serve(*deployments, limit=1, print_starting_message=False)
 
 
 def _run(name: str, home: str | None, accepts_loss: bool, runner: Runner | None) -> None:

@@ -6,7 +6,7 @@ from contextvars import ContextVar
 from datetime import datetime
 
 from cortex.flows.context import Context, EmbedderOf, utc_now
-from cortex.flows.embedders.embedder_choice import embedder_in_force
+from cortex.flows.embedders import embedder_in_force
 
 _CLOCK: ContextVar[Callable[[], datetime]] = ContextVar("clock", default=utc_now)
 _EMBEDDER_OF: ContextVar[EmbedderOf] = ContextVar("embedder_of", default=embedder_in_force)

@@ -26,7 +26,7 @@ from prefect.context import FlowRunContext
 from prefect.settings import PREFECT_API_URL, temporary_settings
 from prefect.task_runners import TaskRunner, ThreadPoolTaskRunner
 
-from cortex.flows.reading.runner_choice import RunnerChoice
+from cortex.flows.reading.shard_worker import RunnerChoice
 from cortex.flows.reading.shards import answer_shard
 from cortex.flows.run.run import Run
 from cortex.storage.published.reports import reports_folder

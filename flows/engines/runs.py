@@ -22,8 +22,8 @@ from typing import TypeVar
 import pyarrow.compute as pc
 
 from cortex.flows.context import Context
-from cortex.flows.embedders.embedder_choice import Embedding
-from cortex.flows.reading.runner_choice import NO_WORKERS, runner_for
+from cortex.flows.embedders import Embedding
+from cortex.flows.reading.shard_worker import NO_WORKERS, runner_for
 from cortex.flows.run.run import (
     Progress,
     Run,
@@ -33,10 +33,8 @@ from cortex.flows.run.run import (
 from cortex.flows.run_report import QuarantinedLine, RunReport
 from cortex.flows.stages.order import INGEST, NIGHTLY, TABLES
 from cortex.storage.copies.swapping import finish_swap, forget_swap
-from cortex.storage.elsewhere.store_lease import lease
 from cortex.storage.ground.files import stored_name
 from cortex.storage.lake.manifest import Cursor
-from cortex.storage.lake.migrations import migrate
 from cortex.storage.machine.prefect_server import PrefectServer, server_set_up
 from cortex.storage.published.reports import (
     keep_report,
@@ -49,7 +47,7 @@ from cortex.storage.published.reports import (
 from cortex.storage.settings.settings import Settings
 from cortex.storage.staging.assistant_folders import find_transcripts, folders
 from cortex.storage.staging.transcripts import open_transcript
-from cortex.storage.store import Store
+from cortex.storage.store import Store, lease
 from cortex.transforms.errors import FileDamaged, NothingUsable, TablesDamaged, UnknownValue
 from cortex.transforms.schemas import (
     EVENTS,
@@ -249,7 +247,7 @@ def execute(
 
     `engine` is auto, prefect or plain (`cortex.flows.engines.runs`); the report names the one that
     ran.
-    `runner` is who works on shards under Prefect (`cortex.flows.reading.runner_choice`; default: by the
+    `runner` is who works on shards under Prefect (`cortex.flows.reading.shard_worker`; default: by the
     settings); `first_folder` is that of the project which a language model reads, alone in this run.
     Raises StoreBusy when another run holds the lease, StoreNotWritable when the disk refuses, LossRefused
     if it would hide much of what is shown and `accepts_loss` is not given; what was committed before stays
@@ -297,7 +295,6 @@ def opened(
     finish_swap(settings.home)
     with lease(settings.home), noted_progress(settings.home, flow, progress) as progress:
         prepare()
-        migrate(settings.home)
         store = Store(settings.home)
         store.lake.check_belongs()
         store.lake.check_key()  # before anything is claimed: what waits goes on waiting

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cortex.flows.embedders.embedder_choice import Embedding
+from cortex.flows.embedders import Embedding
 from cortex.flows.extract_transcripts import events_of
 from cortex.flows.reading.transcript_reader import PLACE, in_first_place
 from cortex.flows.run.run import FreshLedger, Run

@@ -13,7 +13,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cortex.flows.embedders.embedder_choice import Embedding
+from cortex.flows.embedders import Embedding
 from cortex.flows.extract_transcripts import events_of
 from cortex.flows.publishing.briefs import (
     archive_of,

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from datetime import datetime
 
-from cortex.flows.embedders.embedder_choice import INCOMPLETE, Embedding
+from cortex.flows.embedders import INCOMPLETE, Embedding
 from cortex.flows.run.source import ReadingSource, journal_parts_of, parts_of
 from cortex.storage.lake.manifest import Makers
 from cortex.storage.store import Store

@@ -11,8 +11,8 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from cortex.flows.embedders.embedder_choice import Embedding
-from cortex.flows.reading.runner_choice import NO_WORKERS, RunnerChoice
+from cortex.flows.embedders import Embedding
+from cortex.flows.reading.shard_worker import NO_WORKERS, RunnerChoice
 from cortex.flows.reading.shards import Carrier
 from cortex.flows.run.fingerprints import Fingerprints
 from cortex.flows.run.source import (

@@ -14,6 +14,7 @@ import shutil
 import stat
 import tarfile
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
@@ -24,7 +25,6 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from cortex.hooks.background import ENGINE
-from cortex.storage.copies.copy_register import BACKUP_KIND, outside_copies
 from cortex.storage.copies.swapping import (
     Swap,
     disable_settings,
@@ -34,7 +34,6 @@ from cortex.storage.copies.swapping import (
     staging_copy,
     swap_of,
 )
-from cortex.storage.elsewhere.store_lease import lease
 from cortex.storage.ground.files import (
     TEMPORARY,
     remove_abandoned_parts,
@@ -53,24 +52,64 @@ from cortex.storage.lake.manifest import (
     read_manifest,
     write_manifest,
 )
-from cortex.storage.lake.migrations import migrate
 from cortex.storage.published.shown_lines import SHOWN_LINES_PATH
 from cortex.storage.published.surface import SURFACES_PATH
 from cortex.storage.settings.config_file import ConfigFile
 from cortex.storage.settings.setting_keys import key_of
 from cortex.storage.settings.settings import load_settings
 from cortex.storage.staging.staging import JOURNAL_FOLDER
-from cortex.storage.store import Store
+from cortex.storage.store import Store, lease
 from cortex.transforms import schemas
 from cortex.transforms.errors import (
     CortexError,
     NotFound,
     SchemaMismatch,
+    StoreNotWritable,
     UsageError,
 )
 from cortex.transforms.journal_entries import ProjectMerge, entries_in
 from cortex.transforms.memory.forgetting import requests_in
 from cortex.transforms.schemas import values
+
+# -- Which copies of the store's words lie outside it: `runs/copies.json`, so that forgetting names them.
+
+# Copies of this kind hold the lake's files as they are.
+BACKUP_KIND = "backup"
+
+COPIES_FILE = Path("runs") / "copies.json"
+# The oldest are dropped: a nightly backup under a new name each day makes 365 a year.
+MOST_COPIES = 1_000
+
+
+@dataclass(frozen=True)
+class OutsideCopy:
+    """A copy: its `kind` (backup, export, once delta), where it was written, and when last (ISO, UTC)."""
+
+    kind: str
+    place: str
+    written_at: str
+
+
+def outside_copies(home: Path) -> list[OutsideCopy]:
+    """Return the copies that are noted, the last written first; none if the note is unreadable."""
+    try:
+        rows = json.loads((home / COPIES_FILE).read_bytes())
+        copies = [OutsideCopy(str(row["kind"]), str(row["place"]), str(row["written_at"])) for row in rows]
+    except (OSError, ValueError, TypeError, KeyError):
+        return []
+    return sorted(copies, key=lambda copy: copy.written_at, reverse=True)
+
+
+def note_copy(home: Path, kind: str, place: str, now: datetime) -> None:
+    """Note that a copy was written; one place is noted once. A store that cannot be written notes nothing."""
+    if not home.is_dir():
+        return
+    copy = OutsideCopy(kind, place, now.isoformat(timespec="seconds"))
+    others = [each for each in outside_copies(home) if (each.kind, each.place) != (kind, place)]
+    content = json.dumps([vars(each) for each in [copy, *others][:MOST_COPIES]], indent=1).encode()
+    with suppress(StoreNotWritable):
+        write_stored(home, home / COPIES_FILE, content)
+
 
 # -- Backup: the truth of a store in one file, with the hash of each part of it inside.
 
@@ -235,7 +274,6 @@ def restore_backup(
             if key_file and load_settings(fresh).encryption_key_file is None and _is_encrypted(fresh):
                 ConfigFile(fresh).set(key_of("encryption.key_file"), str(key_file))
             _check_store(fresh, file)
-            migrate(fresh)
             previous = _swap(fresh, home, at, digest)
         finally:
             # Once the old store has moved away this is the only one in its place: finish_swap goes on.
@@ -277,7 +315,7 @@ def _is_encrypted(store: Path) -> bool:
 def _generation_of(home: Path) -> int | None:
     """Return the generation of the store's manifest, None if it cannot be read."""
     try:
-        return read_manifest(home / MANIFEST_PATH, any_version=True).generation
+        return read_manifest(home / MANIFEST_PATH).generation
     except (CortexError, OSError):
         return None
 
@@ -366,7 +404,7 @@ def _check_store(fresh: Path, file: Path) -> None:
     """Check the manifest, and that each lake file it names is there with the rows it says."""
     root, vault = fresh / "lake", Vault(fresh)
     try:
-        manifest = read_manifest(fresh / MANIFEST_PATH, any_version=True)
+        manifest = read_manifest(fresh / MANIFEST_PATH)
         for lake_file in manifest.files.values():
             _check_lake_file(lake_file, root, vault)
         _check_names(fresh, manifest)

@@ -103,7 +103,7 @@ class RemoteSession:
             (self._home / MANIFEST_FILE).read_bytes() if (self._home / MANIFEST_FILE).is_file() else None
         )
         if content is not None:
-            manifest = read_manifest(self._home / MANIFEST_FILE, any_version=True)
+            manifest = read_manifest(self._home / MANIFEST_FILE)
             self.push(manifest.files, manifest.notes.encrypted_with, content)
         term = self._lease.term
         self._lease.release()

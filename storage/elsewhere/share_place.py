@@ -17,10 +17,9 @@ from cortex.storage.lake.encryption import (
     decrypted_bytes,
     encrypted_bytes,
     new_key,
+    own_export_key,
 )
-from cortex.storage.machine.export_key import own_export_key
-from cortex.transforms.documents.members import Members, read_members
-from cortex.transforms.documents.team_memory import Unusable
+from cortex.transforms.documents.team_memory import Members, Unusable, read_members
 from cortex.transforms.errors import (
     FileDamaged,
     KeyUnavailable,

@@ -211,7 +211,7 @@ def take_in(
     """
     if not tree_name:
         return {}
-    if is_new and read_manifest(home / MANIFEST_FILE, any_version=True).generation:
+    if is_new and read_manifest(home / MANIFEST_FILE).generation:
         raise LakeUnclear(
             f"{home} holds a store of its own, and {note.uri} holds another. Nothing was changed.",
             "Move that folder away to work on the store there, or name an empty prefix to put it there.",

@@ -360,7 +360,6 @@ class Manifest:
     files: dict[str, LakeFile] = field(default_factory=dict)
     cursors: dict[str, Cursor] = field(default_factory=dict)
     notes: ManifestNotes = field(default_factory=ManifestNotes)
-    version: int = MANIFEST_VERSION
     replaced: frozenset[str] = frozenset()
 
     def live(self, table: str, partition: str | None = None) -> list[LakeFile]:
@@ -384,12 +383,11 @@ class Manifest:
         return replace(self, files=LiveFiles(self.files), cursors=dict(self.cursors))
 
 
-def read_manifest(path: Path, *, any_version: bool = False) -> Manifest:
+def read_manifest(path: Path) -> Manifest:
     """
     Return the manifest at `path`, an empty one if there is none.
 
-    Raises ManifestDamaged for what is not a manifest, SchemaMismatch for a version that is not this one
-    unless `any_version`: versions before it are brought up by `migrate`.
+    Raises ManifestDamaged for what is not a manifest, SchemaMismatch for a version that is not this one.
     """
     try:
         raw = json.loads(path.read_bytes())
@@ -402,14 +400,13 @@ def read_manifest(path: Path, *, any_version: bool = False) -> Manifest:
     if not isinstance(raw, dict):
         raise _damaged(path, "it is not an object")
     version = raw.get("version")
-    if version != MANIFEST_VERSION and not (any_version and isinstance(version, int)):
-        is_older = isinstance(version, int) and version < MANIFEST_VERSION
+    if version != MANIFEST_VERSION:
         raise SchemaMismatch(
             f"the store has version {version}, this Cortex reads {MANIFEST_VERSION}.",
-            "Bring it up to date: cortex run" if is_older else "Install the version of Cortex that wrote it.",
+            "Install the version of Cortex that wrote it.",
         )
     try:
-        return _parsed(raw, version)
+        return _parsed(raw)
     except (AttributeError, KeyError, RecursionError, TypeError, ValueError) as error:
         raise _damaged(path, "its entries were not written by Cortex") from error
 
@@ -417,14 +414,14 @@ def read_manifest(path: Path, *, any_version: bool = False) -> Manifest:
 Kind = TypeVar("Kind", LakeFile, Cursor)
 
 
-def _parsed(raw: Mapping[str, Any], version: int) -> Manifest:
+def _parsed(raw: Mapping[str, Any]) -> Manifest:
     notes = ManifestNotes.of_texts({name: _text(value) for name, value in raw["stages"].items()})
     # By themselves: versions that know of none read the files' entries all the same.
     digests = raw.get("digests", {})
     files = {name: _lake_file(name, entry, digests.get(name, "")) for name, entry in raw["files"].items()}
     cursors = {file: _of_types(Cursor, entry) for file, entry in raw["cursors"].items()}
     replaced = frozenset(_own_path(name) for name in raw.get("replaced", ()))
-    return Manifest(_count(raw["generation"]), files, cursors, notes, version, replaced)
+    return Manifest(_count(raw["generation"]), files, cursors, notes, replaced)
 
 
 def _lake_file(name: str, entry: Mapping[str, Any], digest: str) -> LakeFile:
@@ -479,7 +476,7 @@ def write_manifest(path: Path, manifest: Manifest) -> None:
     import orjson
 
     raw = {
-        "version": manifest.version,
+        "version": MANIFEST_VERSION,
         "generation": manifest.generation,
         "files": {
             name: {

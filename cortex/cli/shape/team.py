@@ -19,7 +19,7 @@ from cortex.cli.answer import (
     command,
     group,
 )
-from cortex.transforms.documents.members import EVERYWHERE
+from cortex.transforms.documents.team_memory import EVERYWHERE
 from cortex.transforms.errors import UsageError
 from cortex.transforms.vocabulary import ROLES
 from cortex.transforms.words.ages import counted

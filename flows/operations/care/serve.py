@@ -18,6 +18,9 @@ HOST = "127.0.0.1"
 # As `cortex schedule`, but by the server's clock: 03:30 UTC.
 DEFAULT_CRON = "30 3 * * *"
 
+# Imported and not run with `-m`: Prefect starts a flow by the name of its module.
+_SERVING = "import sys; from cortex.flows.prefect_flows import serve_flows; serve_flows(*sys.argv[1:])"
+
 # How often is looked whether the server has started; it takes about 10 s.
 SERVER_LOOK_SECONDS = 0.5
 
@@ -60,7 +63,7 @@ def _serve_flows(context: Context, server: subprocess.Popen[bytes], env: dict[st
     while server.poll() is None and not answers(env["PREFECT_API_URL"]):
         time.sleep(SERVER_LOOK_SECONDS)
     if server.poll() is None:
-        command = [sys.executable, "-m", "cortex.flows.served", str(context.home), cron]
+        command = [sys.executable, "-P", "-c", _SERVING, str(context.home), cron]
         with subprocess.Popen(command, env=env, stdin=subprocess.DEVNULL) as flows:
             try:
                 return server.wait()

@@ -15,7 +15,7 @@ from cortex.flows.operations.ids import LEAST_ID_CHARS, several, typed_id
 from cortex.flows.operations.lookup import is_memory_id, memory_by_id, scopes_of
 from cortex.flows.stages.order import FORGET
 from cortex.hooks.evidence.text import search_text
-from cortex.storage.copies.copy_register import OutsideCopy, outside_copies
+from cortex.storage.copies.backup import OutsideCopy, outside_copies
 from cortex.storage.ground.place import remote_note
 from cortex.storage.store import Store
 from cortex.transforms.errors import NotFound, UsageError

@@ -17,12 +17,11 @@ from cortex.flows.run.run import Run
 from cortex.flows.stages.order import APPLY, FORGET
 from cortex.hooks.prose.characters import escaped, visible
 from cortex.hooks.prose.plain import without_private
-from cortex.storage.copies.backup import Backup, restore_backup, write_backup
-from cortex.storage.copies.copy_register import BACKUP_KIND, note_copy
+from cortex.storage.copies.backup import BACKUP_KIND, Backup, note_copy, restore_backup, write_backup
 from cortex.storage.copies.swapping import disabled_settings
 from cortex.storage.ground.files import write_where_named, writing_to
 from cortex.storage.ground.place import is_copy
-from cortex.storage.machine.export_key import own_export_key, read_export_key
+from cortex.storage.lake.encryption import own_export_key, read_export_key
 from cortex.storage.settings.settings import load_settings
 from cortex.storage.staging.assistant_folders import notes_below
 from cortex.storage.store import Store

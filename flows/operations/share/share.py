@@ -24,8 +24,10 @@ from cortex.storage.lake.encryption import make_key_file, read_key_file
 from cortex.storage.settings.config_file import ConfigFile
 from cortex.storage.settings.setting_keys import key_of
 from cortex.storage.store import Store
-from cortex.transforms.documents.members import EVERYWHERE, Member, Members
 from cortex.transforms.documents.team_memory import (
+    EVERYWHERE,
+    Member,
+    Members,
     SharedMemory,
     TeamMemory,
     Unusable,

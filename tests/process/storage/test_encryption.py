@@ -21,7 +21,6 @@ from cortex.storage.lake.encryption import (
 )
 from cortex.storage.lake.journal import Journal
 from cortex.storage.lake.lake import Lake
-from cortex.storage.lake.migrations import Migration, migrate
 from cortex.storage.settings.config_file import ConfigFile
 from cortex.storage.settings.setting_keys import key_of
 from cortex.transforms.errors import (
@@ -29,7 +28,6 @@ from cortex.transforms.errors import (
     FileDamaged,
     KeyUnavailable,
     NotFound,
-    SchemaMismatch,
     UsageError,
 )
 from cortex.transforms.schemas import TURNS
@@ -222,12 +220,9 @@ def test_a_damaged_waiting_entry_is_set_aside(lake: Lake, home: Path):
     assert journal.quarantine_damaged() == [waiting]
 
 
-def test_compaction_and_migration_keep_the_seal(lake: Lake, home: Path):
+def test_compaction_keeps_the_seal(lake: Lake, home: Path):
     lake.compact(TURNS, "reef-1")
-    migrate(home, [Migration(2, "as it was", lambda name, rows: rows, {"turns": ("turn_id",)})], version=2)
-    with pytest.raises(SchemaMismatch, match="version 2"):
-        Lake(home)
-    live = {path.name for path in files(lake) if path.name.startswith("00000005")}
+    live = {path.name for path in files(lake) if path.name.startswith("00000004")}
     assert {Path(name).suffix for name in live} == {".aes"}
     assert not [path for path in files(lake) if CANARY.encode() in path.read_bytes()]
 

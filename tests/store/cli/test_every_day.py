@@ -103,7 +103,7 @@ def test_a_negative_number_is_a_value_that_is_refused_as_any_other(cortex):
 
 
 def test_without_the_local_model_nothing_is_embedded_and_words_still_find(cortex, tmp_path, monkeypatch):
-    from cortex.flows.embedders.embedder_choice import embedder_in_force
+    from cortex.flows.embedders import embedder_in_force
     from tests.present import embedding_with
 
     assert cortex("config", "set", "embed.local", "false").code == 0

@@ -12,8 +12,7 @@ from cortex.storage.elsewhere.share_place import (
     rewrapped_object,
 )
 from cortex.storage.lake.encryption import new_key
-from cortex.transforms.documents.members import Members, read_members
-from cortex.transforms.documents.team_memory import Unusable
+from cortex.transforms.documents.team_memory import Members, Unusable, read_members
 from cortex.transforms.errors import FileDamaged, KeyUnavailable
 
 

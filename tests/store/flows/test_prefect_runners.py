@@ -6,7 +6,7 @@ import pytest
 
 from cortex.flows.engines import prefect_stages
 from cortex.flows.engines.prefect_stages import START_ATTEMPTS, PrefectCarrier
-from cortex.flows.reading.runner_choice import RunnerChoice
+from cortex.flows.reading.shard_worker import RunnerChoice
 
 REQUESTS = [b"a", b"b", b"c"]
 

@@ -12,7 +12,7 @@ from cortex.flows.engines import runs
 from cortex.flows.engines.runs import run_plain
 from cortex.flows.extract_transcripts import extract
 from cortex.flows.reading import shards
-from cortex.flows.reading.runner_choice import RUNNERS, runner_for
+from cortex.flows.reading.shard_worker import RUNNERS, runner_for
 from cortex.flows.reading.shards import (
     Carrier,
     ShardAnswers,

@@ -218,3 +218,12 @@ def test_files_of_a_partition_are_found_as_they_come_and_go():
     ]
     copy.files[files[0].path] = files[0]
     assert copy.live("turns") == manifest.live("turns") and copy.live("events") == []
+
+
+@pytest.mark.parametrize("version", [0, 9])
+def test_a_store_of_another_version_is_refused_with_what_to_do(home: Path, version: int):
+    commit_turns(Lake(home), turn(1))
+    path = home / "runs" / "manifest.json"
+    path.write_text(json.dumps(json.loads(path.read_bytes()) | {"version": version}))
+    with pytest.raises(SchemaMismatch, match=rf"version {version}.*Install the version"):
+        Lake(home)

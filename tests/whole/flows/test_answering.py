@@ -10,9 +10,9 @@ import pytest
 
 from cortex import Memory
 from cortex.flows.context import Context
-from cortex.storage.elsewhere.store_lease import lease
 from cortex.storage.model_calls import Spending
 from cortex.storage.settings.settings import ModelBudget, ModelSettings, Settings
+from cortex.storage.store import lease
 from cortex.transforms.schemas import REPLIES
 from cortex.transforms.writer.answer import CITED_ID_CHARS
 from tests.bench import NOW, words_for_a_model

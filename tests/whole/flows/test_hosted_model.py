@@ -14,9 +14,9 @@ import pytest
 from click.testing import CliRunner
 
 from cortex.cli.main import main
-from cortex.flows.embedders import embedder_choice, local
+from cortex.flows import embedders
+from cortex.flows.embedders import embedder_in_force, local
 from cortex.flows.embedders import voyage as provider
-from cortex.flows.embedders.embedder_choice import embedder_in_force
 from cortex.flows.operations.ask.recall import search_only
 from cortex.flows.recalling.recall_search import RecallResult
 from cortex.storage.model_failure import hosted_failure, note_failure, read_failure
@@ -92,7 +92,7 @@ def bench(home, tmp_path) -> Bench:
 @pytest.fixture
 def retried(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ask a service that failed again at once."""
-    monkeypatch.setattr(embedder_choice, "RETRIED_AFTER", timedelta())
+    monkeypatch.setattr(embedders, "RETRIED_AFTER", timedelta())
 
 
 def never_failed(bench: Bench, tmp_path: Path) -> Bench:
@@ -184,7 +184,7 @@ def test_a_question_it_does_not_answer_is_answered_by_words_and_nobody_waits_a_s
     assert service.asked == asked + 1, "noted: it is left alone for ten minutes"
     service.fault = ""
     failure = read_failure(bench.home)
-    note_failure(bench.home, replace(failure, failed_at=failure.failed_at - embedder_choice.RETRIED_AFTER))
+    note_failure(bench.home, replace(failure, failed_at=failure.failed_at - embedders.RETRIED_AFTER))
     assert found(bench, QUESTION)[0].score == with_vectors[0].score
     assert read_failure(bench.home) is None
 

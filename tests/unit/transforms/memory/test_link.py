@@ -115,10 +115,10 @@ def test_without_vectors_shared_files_and_names_link():
     rows = [
         fact(
             "a",
-            "The lease lives in storage/elsewhere/store_lease.py",
-            files=["storage/elsewhere/store_lease.py"],
+            "The lease lives in storage/store.py",
+            files=["storage/store.py"],
         ),
-        fact("b", "read_manifest must run under storage/elsewhere/store_lease.py"),
+        fact("b", "read_manifest must run under storage/store.py"),
         fact("c", "read_manifest is slow"),
         fact("d", "Nothing of the kind"),
     ]

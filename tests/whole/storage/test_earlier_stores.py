@@ -1,4 +1,4 @@
-"""Migrations: each once, checked before it counts; a kill leaves the version before or after."""
+"""Stores and tables of earlier versions: they open, run and say what they said."""
 
 import json
 import shutil
@@ -14,7 +14,6 @@ from cortex.storage.store import Store
 from cortex.transforms.schemas import FINDING_KINDS
 from tests.bench import NOW, Bench
 from tests.rows import at
-from tests.store.storage.test_migrations import store  # noqa: F401
 from tests.transcripts import decisions
 
 FIRST_RELEASE = Path(__file__).parents[2] / "fixtures" / "first-release-store"
