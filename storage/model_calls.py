@@ -28,10 +28,8 @@ from pathlib import Path
 from cortex.storage.ground.files import (
     is_process,
     sync_folder,
-    write_stored,
     writing_to,
 )
-from cortex.storage.lake.encryption import is_sealed
 from cortex.storage.lake.lake import Lake
 from cortex.transforms.errors import FileDamaged
 from cortex.transforms.writer.request import Reply
@@ -269,32 +267,25 @@ class Spending:
         output_tokens: int,
         now: datetime,
         requests: int = 1,
+        *,
+        if_open: bool = False,
     ) -> None:
-        """Put what an attempt really cost, and the requests sent for it, in the place of its reservation."""
+        """
+        Put what an attempt really cost, and the requests sent for it, in the place of its reservation.
+
+        With `if_open` only where that is still to be done: a killed process may have left it.
+        """
         with self._writing() as connection:
-            _settle(connection, attempt_id, (spent_nano, input_tokens, output_tokens), now, requests)
+            row = connection.execute(
+                "select 1 from attempts where attempt_id = ? and state in (?, ?)", (attempt_id, OPEN, LOST)
+            ).fetchone()
+            if row is not None or not if_open:
+                _settle(connection, attempt_id, (spent_nano, input_tokens, output_tokens), now, requests)
 
     def release(self, attempt_id: int, now: datetime) -> None:
         """Note that an attempt cost nothing; the requests that may have been sent for it count."""
         with self._writing() as connection:
             _settle(connection, attempt_id, (0, 0, 0), now, state=RELEASED)
-
-    def settle_open(
-        self,
-        attempt_id: int,
-        spent_nano: int,
-        input_tokens: int,
-        output_tokens: int,
-        now: datetime,
-        requests: int = 1,
-    ) -> None:
-        """Settle an attempt that a killed process left, if that is still to be done."""
-        with self._writing() as connection:
-            row = connection.execute(
-                "select 1 from attempts where attempt_id = ? and state in (?, ?)", (attempt_id, OPEN, LOST)
-            ).fetchone()
-            if row is not None:
-                _settle(connection, attempt_id, (spent_nano, input_tokens, output_tokens), now, requests)
 
     def lose(self, attempt_id: int) -> None:
         """Note that an attempt brought no answer and may have been charged: it counts in full."""
@@ -465,13 +456,10 @@ class Arrivals:
         """Write an answer down, durable. Raises StoreNotWritable and KeyUnavailable."""
         fields = {**asdict(arrival), "arrived_at": arrival.arrived_at.isoformat()}
         content = json.dumps(fields, ensure_ascii=False).encode("utf-8", "replace")
-        path = arrival_path(self._lake.home, arrival.reply.request_id)
-        if self._lake.key_id:
-            content = self._lake.vault.encrypted_bytes(content, _place(path), self._lake.key_id)
         with writing_to(self._lake.home):
             self._folder.mkdir(parents=True, exist_ok=True)
             sync_folder(self._folder.parent)
-            write_stored(self._lake.home, path, content)
+            self._lake.write_waiting(arrival_path(self._lake.home, arrival.reply.request_id), content)
 
     def read(self) -> list[Arrival]:
         """
@@ -489,10 +477,7 @@ class Arrivals:
     def _read(self) -> Iterator[Arrival]:
         for path in sorted(self._folder.glob("*.json")):
             try:
-                content = path.read_bytes()
-                if is_sealed(content):
-                    content = self._lake.vault.decrypted_bytes(content, _place(path))
-                fields = json.loads(content)
+                fields = json.loads(self._lake.read_waiting(path))
                 arrived_at = datetime.fromisoformat(fields.pop("arrived_at"))
                 reply = Reply(**fields.pop("reply"))
                 if path.stem != reply.request_id:
@@ -507,7 +492,3 @@ def drop_arrivals(home: Path) -> None:
     with suppress(FileNotFoundError), writing_to(home):
         for path in (home / ARRIVALS_PATH).iterdir():
             path.unlink(missing_ok=True)
-
-
-def _place(path: Path) -> str:
-    return f"{ARRIVALS_PATH}/{path.name}"

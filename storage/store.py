@@ -86,9 +86,9 @@ class Store:
         """Return the place next to the live tables in which their replacements are made."""
         return RebuiltTables(LanceTables(self.home))
 
-    def tables_in_memory(self) -> StoredTables:
-        """Return empty tables of this process, which are searched like others and are nowhere on disk."""
-        return LanceTablesInMemory()
+    def tables_in_memory(self, *, is_searched: bool = True) -> StoredTables:
+        """Return empty tables of this process, which are nowhere on disk, and searched like others or not."""
+        return LanceTablesInMemory(is_searched=is_searched)
 
     @property
     def is_empty(self) -> bool:

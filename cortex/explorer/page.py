@@ -17,6 +17,7 @@ from urllib.parse import urlencode
 
 import jinja2
 from markupsafe import Markup, escape
+from rich.filesize import decimal
 
 from cortex.flows.context import Context
 from cortex.flows.operations import lookup
@@ -181,7 +182,7 @@ def templates() -> jinja2.Environment:
         share=lambda value: f"{value:.2f}",
         excerpt=lambda text, chars=200: excerpt(visible(text, keeps_lines=True), chars),
         words=lambda text: str(text).replace("_", " "),
-        bytes=_size,
+        bytes=decimal,
         coded=coded,
         speaker=lambda memory: speaker_of({"evidence": (), **memory}),
         author=author_of_layer,
@@ -211,14 +212,6 @@ def _plain(value: object) -> object:
     if isinstance(value, set | frozenset):
         return sorted(value)
     return str(value)
-
-
-def _size(size: int) -> str:
-    for unit in ("B", "kB", "MB"):
-        if size < 1000:
-            return f"{size:.0f} {unit}"
-        size = round(size / 1000)
-    return f"{size:,} GB"
 
 
 def coded(text: str) -> Markup:

@@ -275,7 +275,7 @@ def take_arrivals(
         if is_asked:
             keep(reply)
         tokens = (reply.input_tokens, reply.output_tokens)
-        spending.settle_open(arrival.attempt_id, arrival.nano, *tokens, now, reply.requests)
+        spending.settle(arrival.attempt_id, arrival.nano, *tokens, now, reply.requests, if_open=True)
         if is_asked:
             arrivals.remove(reply.request_id)
             result.count_answer(reply, arrival.nano)

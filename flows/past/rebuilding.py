@@ -3,9 +3,7 @@ Rebuild and comparison: tables from the lake alone, next to or in place of the l
 itself.
 """
 
-import sqlite3
-from collections.abc import Collection, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -46,10 +44,7 @@ from cortex.storage.tables.tables import (
     SEARCHED,
     VECTOR,
     Dataset,
-    Filter,
-    SearchableRows,
     StoredTables,
-    meeting,
 )
 from cortex.transforms.memory.forgetting import tombstones_of
 from cortex.transforms.schemas import (
@@ -140,76 +135,6 @@ class Comparison:
     notes: list[str] = field(default_factory=list)
 
 
-class RowsInMemory:
-    """Tables that keep their rows as they are: they are compared, not searched."""
-
-    def __init__(self) -> None:
-        """Make empty tables."""
-        self._rows: dict[tuple[str, str], pa.Table] = {}
-
-    def scopes(self) -> list[str]:
-        """Return the scopes that have tables, sorted."""
-        return sorted({scope for scope, _ in self._rows})
-
-    def exists(self, scope: str, name: str) -> bool:
-        """Return whether there is a table."""
-        return (scope, name) in self._rows
-
-    def open(self, scope: str, name: str) -> "_InMemory":
-        """Return the rows put in; none before."""
-        return _InMemory(name, self._rows.get((scope, name), PROJECTED[name].empty()))
-
-    def reading_index(self, scopes: Sequence[str]) -> AbstractContextManager[sqlite3.Connection | None]:
-        """Refuse: what is compared is not searched."""
-        raise NotImplementedError
-
-    def open_index(self, scopes: Sequence[str], name: str) -> SearchableRows:
-        """Refuse: what is compared is not searched."""
-        raise NotImplementedError
-
-    def replace(self, scope: str, name: str, rows: pa.Table) -> int:
-        """Keep the rows; return how many."""
-        self._rows[scope, name] = rows
-        return int(rows.num_rows)
-
-    def update(self, scope: str, name: str, rows: pa.Table, where: Filter) -> int | None:
-        """Refuse: what is compared is made as a whole."""
-        return None
-
-    def content_of(self, scope: str, name: str) -> str | None:
-        """Return nothing: what is compared is made as a whole."""
-        return None
-
-    def settle_search(self, settings: str, ranks: Sequence[tuple[str, int]]) -> bool:
-        """Do nothing: what is compared is not searched."""
-        return False
-
-    def mark_search(self, scope: str, marks: Mapping[str, str]) -> bool:
-        """Do nothing: what is compared is not searched."""
-        return False
-
-    def purge(self, scope: str) -> None:
-        """Do nothing: no older rows are kept."""
-
-    def drop(self, scope: str) -> None:
-        """Forget a scope's rows."""
-        self._rows = {key: rows for key, rows in self._rows.items() if key[0] != scope}
-
-
-@dataclass(frozen=True)
-class _InMemory:
-    name: str
-    rows: pa.Table
-
-    def count(self, where: Filter | None = None) -> int:
-        return int(meeting(self.rows, where).num_rows)
-
-    def read(self, columns: Sequence[str] = (), where: Filter | None = None) -> pa.Table:
-        table = PROJECTED[self.name]
-        by_key = meeting(self.rows, where).sort_by([(name, "ascending") for name in table.key])
-        return by_key.select([name for name in columns or table.arrow.names if name in by_key.schema.names])
-
-
 def compare(run: Run) -> Comparison:
     """
     Make every table in memory from the lake and compare it with the live one, row for row.
@@ -244,7 +169,7 @@ def _variant(run: Run, day: datetime) -> Run:
     store = Store(run.store.home)
     store.lake.manifest = run.store.lake.manifest
     store.journal = Journal(store.home, store.lake, counts_waiting=False)
-    store.tables = RowsInMemory()
+    store.tables = store.tables_in_memory(is_searched=False)
     return Run(
         store,
         run.settings,

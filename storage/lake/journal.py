@@ -13,7 +13,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from cortex.storage.ground.files import write_stored
 from cortex.storage.lake.encryption import is_sealed
 from cortex.storage.lake.lake import Lake
 from cortex.storage.lake.manifest import ManifestNotes
@@ -64,11 +63,7 @@ class Journal:
             at = row["recorded_at"]
             assert isinstance(at, datetime)
             lines.append(json.dumps({**row, "recorded_at": at.isoformat()}, ensure_ascii=False).encode())
-        content = b"\n".join(lines)
-        name = f"{rows[0]['entry_id']}.json"
-        if self._lake.key_id:
-            content = self._lake.vault.encrypted_bytes(content, _place(name), self._lake.key_id)
-        write_stored(self._home, self._waiting / name, content)
+        self._lake.write_waiting(self._waiting / f"{rows[0]['entry_id']}.json", b"\n".join(lines))
 
     def waiting(self) -> list[dict[str, object]]:
         """Return the entries that no run has taken in yet, by name. Raises KeyUnavailable for sealed ones."""
@@ -78,10 +73,7 @@ class Journal:
         """Yield each waiting file, by name, with its entries; with none if it is damaged from outside."""
         for path in sorted(self._waiting.glob("*.json")):
             try:
-                content = path.read_bytes()
-                if is_sealed(content):
-                    content = self._lake.vault.decrypted_bytes(content, _place(path.name))
-                rows = [entry_in(line) for line in content.rstrip().split(b"\n")]
+                rows = [entry_in(line) for line in self._lake.read_waiting(path).rstrip().split(b"\n")]
                 if path.stem != rows[0]["entry_id"]:
                     raise ValueError("named as another entry")
             except FileNotFoundError:  # a run took it in meanwhile
@@ -206,10 +198,6 @@ def _about_projects(entries: pa.Table) -> list[Noted]:
     return [(row["project_id"], row["payload"]) for row, _ in project_entries(entries)]
 
 
-def _place(name: str) -> str:
-    return f"staging/journal/{name}"
-
-
 def _pairs(rows: pa.Table, first: str, second: str) -> list[tuple[str, str]]:
     return list(zip(values(rows, first), values(rows, second), strict=True))
 
@@ -229,10 +217,7 @@ class CallLog:
     def write(self, row: Mapping[str, Any]) -> None:
         """Note a call, a row of CALLS, durable. Raises StoreNotWritable and KeyUnavailable."""
         content = json.dumps({**row, "called_at": row["called_at"].isoformat()}, ensure_ascii=False).encode()
-        name = f"{row['call_id']}.json"
-        if self._lake.key_id:
-            content = self._lake.vault.encrypted_bytes(content, _call_log_place(name), self._lake.key_id)
-        write_stored(self._lake.home, self._folder / name, content)
+        self._lake.write_waiting(self._folder / f"{row['call_id']}.json", content)
 
     def read(self) -> pa.Table:
         """Return all CALLS, the oldest first, each once."""
@@ -259,10 +244,7 @@ class CallLog:
         """Yield the waiting files with their rows, None if one is damaged from outside."""
         for path in sorted(self._folder.glob("*.json")):
             try:
-                content = path.read_bytes()
-                if is_sealed(content):
-                    content = self._lake.vault.decrypted_bytes(content, _call_log_place(path.name))
-                row = json.loads(content)
+                row = json.loads(self._lake.read_waiting(path))
                 row["called_at"] = datetime.fromisoformat(row["called_at"])
                 CALLS.of([row])
                 if path.stem != row["call_id"] or set(row) != set(CALLS.arrow.names):
@@ -273,7 +255,3 @@ class CallLog:
                 yield path, None
             else:
                 yield path, row
-
-
-def _call_log_place(name: str) -> str:
-    return f"{CALLS_FOLDER}/{name}"

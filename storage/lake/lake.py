@@ -19,6 +19,7 @@ from cortex.storage.lake.encryption import (
     EncryptionKey,
     Vault,
     encrypted_bytes,
+    is_sealed,
 )
 from cortex.storage.lake.lake_files import (
     CHANGED,
@@ -141,6 +142,20 @@ class Lake:
     def vault(self) -> Vault:
         """What opens and makes sealed files."""
         return Vault(self.home)
+
+    def write_waiting(self, path: Path, content: bytes) -> None:
+        """Write a file that waits for a run, durable, and sealed where the lake is. Raises KeyUnavailable."""
+        if self.key_id:
+            content = self.vault.encrypted_bytes(content, self._place(path), self.key_id)
+        write_stored(self.home, path, content)
+
+    def read_waiting(self, path: Path) -> bytes:
+        """Return what `write_waiting` wrote. Raises OSError, KeyUnavailable and FileDamaged."""
+        content = path.read_bytes()
+        return self.vault.decrypted_bytes(content, self._place(path)) if is_sealed(content) else content
+
+    def _place(self, path: Path) -> str:
+        return path.relative_to(self.home).as_posix()
 
     def check_key(self) -> None:
         """Raise KeyUnavailable where the lake is sealed and its key is unavailable."""

@@ -203,9 +203,7 @@ class Catalogue:
         return self._select("edges", (), " where source_id = ? or target_id = ?", [memory_id, memory_id])
 
     def uses_of(self, memory_id: str) -> list[Row]:
-        """Return USES of a memory, the newest first; none of a store that an older version published."""
-        if self.is_ready and not (self._root / f"{USES_NAME}.parquet").is_file():
-            return []
+        """Return USES of a memory, the newest first. Raises as `read`."""
         return self.read(USES_NAME, (), {"memory_id": [memory_id]}, order="shown_at desc, session_id")
 
     def memories_resting_on(self, session_id: str) -> list[Row]:

@@ -49,9 +49,6 @@ FROM_THE_LAKE = (TURNS, EVENTS, JOURNAL, CALLS)
 # What a run makes from it and publishes, as a table and as Parquet.
 SNAPSHOTS = (MEMORIES, EDGES, METRICS, USES, PROJECTS, SESSIONS)
 
-# What earlier versions did not publish: without rows until the next run.
-ADDED_LATER = (USES,)
-
 # Turns whose words somebody chose: what a search by meaning looks through.
 _PROSE = ("prompt", "command", "text", "rejection", "choice", "plan", "summary", "recap")
 
@@ -384,8 +381,6 @@ class Published:
         )
         database.execute("use made")
         for table in SNAPSHOTS:
-            if table in ADDED_LATER and not self._path_of(table).is_file():
-                write_snapshot(self._home, self._path_of(table), table, (), {})
             # From the file: the rows of a million memories are never in memory together.
             rows = _from_parquet(self._path_of(table))
             database.execute(f"create table {table.name} as {rows}")

@@ -18,7 +18,6 @@ from cortex.storage.lake.lake import Lake, each_key_once
 from cortex.storage.lake.lake_files import UNREADABLE
 from cortex.storage.lake.manifest import LakeFile
 from cortex.storage.published.published import (
-    ADDED_LATER,
     FROM_THE_LAKE,
     LAKE_VIEWS,
     SNAPSHOTS,
@@ -100,11 +99,7 @@ def database_of_store(
     database = open_isolated({**ASKED, **limited})
     try:
         for snapshot in SNAPSHOTS:
-            path = published.root / f"{snapshot.name}.parquet"
-            if snapshot in ADDED_LATER and not path.is_file():
-                database.register(snapshot.name, snapshot.empty())
-                continue
-            rows = _snapshot(path)
+            rows = _snapshot(published.root / f"{snapshot.name}.parquet")
             database.register(snapshot.name, rows if scopes is None else rows.filter(_is_of(scopes)))
         for table in FROM_THE_LAKE:
             if table.name in hidden:

@@ -478,12 +478,12 @@ class RebuiltTables(LanceTables):
 
 
 class LanceTablesInMemory(LanceTables):
-    """Tables of one process that are searched like others and are nowhere on disk."""
+    """Tables of one process that are nowhere on disk, and searched like others or not."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_searched: bool = True) -> None:
         """Make empty tables."""
         super().__init__(Path())
-        self._own_index = self.index = SearchIndex(None)
+        self.index = SearchIndex(None) if is_searched else None
         self._handles: dict[tuple[str, str], Any] = {}
 
     def scopes(self) -> list[str]:
@@ -503,7 +503,8 @@ class LanceTablesInMemory(LanceTables):
         if rows.num_rows:
             database = _connect("memory://")
             self._handles[scope, name] = database.create_table(name, rows, on_bad_vectors="null")
-            self._own_index.replace(scope, name, rows, hashes_in(with_row_hash(without_vectors(rows))))
+            if self.index is not None:
+                self.index.replace(scope, name, rows, hashes_in(with_row_hash(without_vectors(rows))))
         return int(rows.num_rows)
 
     def update(self, scope: str, name: str, rows: pa.Table, where: Filter) -> int | None:

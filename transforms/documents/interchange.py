@@ -527,11 +527,8 @@ def _weak_in(document: Mapping[str, Any]) -> dict[str, datetime]:
 
 
 def _own_export_instant(text: object) -> datetime | None:
-    try:
-        at = datetime.fromisoformat(text) if isinstance(text, str) else None
-    except ValueError:
-        return None
-    return at.replace(tzinfo=UTC) if at is not None and at.tzinfo is None else at
+    known = _instant(text) if isinstance(text, str) else None
+    return datetime.fromisoformat(known) if known else None
 
 
 def _note_of(value: Row) -> tuple[str, Row] | None:

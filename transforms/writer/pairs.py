@@ -70,6 +70,18 @@ PAIR_COLUMNS = [
 ]
 
 
+def within_line(text: str, reason: str, rejected: str) -> str:
+    """Return what a memory says, why and instead of what, on one line within a request's frame."""
+    parts = [
+        ("", text, TEXT_CHARS),
+        ("Why: ", reason, REASON_CHARS),
+        ("Instead of: ", rejected, REJECTED_CHARS),
+    ]
+    return " ".join(
+        f"{label}{shortened(within_frame(words), chars)}" for label, words, chars in parts if words
+    )
+
+
 @dataclass(frozen=True)
 class PairedMemory:
     """One side of a pair, as a request shows it."""
@@ -90,13 +102,9 @@ class PairedMemory:
 
     def as_line(self) -> str:
         """Return it on one line, which cannot begin another or end the frame that it stands in."""
-        parts = [shortened(within_frame(self.text), TEXT_CHARS)]
-        parts += [f"Why: {shortened(within_frame(self.reason), REASON_CHARS)}"] * bool(self.reason)
-        parts += [f"Instead of: {shortened(within_frame(self.rejected), REJECTED_CHARS)}"] * bool(
-            self.rejected
-        )
+        words = within_line(self.text, self.reason, self.rejected)
         day = f"{self.updated_at:%Y-%m-%d}" if self.updated_at > EPOCH else "day unknown"
-        return f"({self.memory_type}, {day}, said by {self.trust}) {' '.join(parts)}"
+        return f"({self.memory_type}, {day}, said by {self.trust}) {words}"
 
 
 @dataclass(frozen=True)

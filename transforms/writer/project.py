@@ -42,7 +42,7 @@ from cortex.transforms.writer.answer import (
     parsed_answer,
     within_frame,
 )
-from cortex.transforms.writer.pairs import closing_edge, is_written
+from cortex.transforms.writer.pairs import PAIR_COLUMNS, closing_edge, is_written, within_line
 from cortex.transforms.writer.rendering import estimated_tokens
 from cortex.transforms.writer.request import ModelRequest, Prompt, Reply
 from cortex.transforms.writer.written import (
@@ -150,22 +150,8 @@ ANSWER_PARTS = ("over", "same", "contradicts", "tell")
 HOWS = ("replaced", "done", "mended")
 # Code and what describes it follow from their files.
 UNREAD_TYPES = ("code", "code_description")
-LINE_COLUMNS = [
-    "memory_id",
-    "project_id",
-    "memory_type",
-    "text",
-    "reason",
-    "rejected",
-    "status",
-    "source_type",
-    "trust",
-    "is_pinned",
-    "created_at",
-    "updated_at",
-    "evidence",
-]
-TEXT_CHARS, REASON_CHARS, REJECTED_CHARS, COMMIT_CHARS = 450, 200, 150, 160
+LINE_COLUMNS = [*PAIR_COLUMNS, "status", "is_pinned"]
+COMMIT_CHARS = 160
 # More ids than any answer can mean: what comes after them is not looked at.
 NAMES_READ = 2_000
 # Fewer lines of fewer sessions need no order: a brief holds some twenty.
@@ -446,17 +432,13 @@ def _numbers(lines: Sequence[Row]) -> dict[str, int]:
 
 
 def _memory_words(row: Row, sessions: Mapping[str, int]) -> str:
-    parts = [shortened(within_frame(row["text"]), TEXT_CHARS)]
-    for label, name, chars in (("Why", "reason", REASON_CHARS), ("Instead of", "rejected", REJECTED_CHARS)):
-        words = row[name] or ""
-        is_news = bool(words) and words not in row["text"]
-        parts += [f"{label}: {shortened(within_frame(words), chars)}"] * is_news
+    news = (words if words and words not in row["text"] else "" for words in (row["reason"], row["rejected"]))
     session = _session_of(row)
     notes = [f"{row['updated_at']:%Y-%m-%d}" if row["updated_at"] else "day unknown"]
     notes += ["all projects"] if row["project_id"] == GLOBAL_SCOPE else []
     notes += [f"session {sessions[session]}"] * bool(session)
     speaker = "person, on purpose" if row["source_type"] == "explicit" else row["trust"]
-    return f"{', '.join(notes)}, {row['memory_type']}, said by {speaker}: {' '.join(parts)}"
+    return f"{', '.join(notes)}, {row['memory_type']}, said by {speaker}: {within_line(row['text'], *news)}"
 
 
 def _commit_words(commit: Commit) -> str:

@@ -84,30 +84,15 @@ class ExportedText:
     is_signed: bool
 
 
-@dataclass(frozen=True)
+@dataclass
 class ImportResult:
     """
     What an import did: its format, and how many memories came, were known, could not be used.
 
     `refused` would turn an assistant against its person; `forgotten` were forgotten or pruned here before and
     stay so; `homeless` name a project that this store does not know. `is_own` says whether the file is
-    believed as this user's own export.
+    believed as this user's own export, `entries` are what was journaled.
     """
-
-    form: str
-    imported: int
-    known: int
-    unusable: int
-    refused: int
-    forgotten: int
-    homeless: int
-    is_own: bool
-    applied: Applied
-
-
-@dataclass
-class _Intake:
-    """What an import is about to journal, and the counts of its result."""
 
     form: str
     imported: int = 0
@@ -117,7 +102,8 @@ class _Intake:
     forgotten: int = 0
     homeless: int = 0
     is_own: bool = False
-    entries: list[Row] = field(default_factory=list)
+    applied: Applied = WAITING
+    entries: list[Row] = field(default_factory=list, repr=False)
 
 
 def export(
@@ -199,18 +185,8 @@ def import_memories(
     else:
         intake = _take_in(run, raw, lambda: project_of(context, store, None), named, run.now)
     # Also without a new entry: a killed import may have left the tables without what it journaled.
-    applied = _record(context, intake.entries)
-    return ImportResult(
-        intake.form,
-        intake.imported,
-        intake.known,
-        intake.unusable,
-        intake.refused,
-        intake.forgotten,
-        intake.homeless,
-        intake.is_own,
-        applied,
-    )
+    intake.applied = _record(context, intake.entries)
+    return intake
 
 
 def is_unvouched_export(file: Path) -> bool:
@@ -228,8 +204,8 @@ def _bytes_of(file: Path) -> bytes:
         raise NotFound(f"{file} cannot be read: {error.strerror}.", "Check the path.") from error
 
 
-def _put_back(run: Run, export: Export, project: str | None, now: datetime) -> _Intake:
-    intake = _Intake(OWN, unusable=export.unusable, is_own=True)
+def _put_back(run: Run, export: Export, project: str | None, now: datetime) -> ImportResult:
+    intake = ImportResult(OWN, unusable=export.unusable, is_own=True)
     names = {row["project_id"] for row in export.memories} - {GLOBAL_SCOPE}
     if project is not None and len(names) > 1:
         raise UsageError(
@@ -295,9 +271,9 @@ def _missing_notes(store: Store, notes: Iterable[tuple[str, Row]], now: datetime
     return entries
 
 
-def _take_in_notes(run: Run, folder: Path, project: str | None, now: datetime) -> _Intake:
+def _take_in_notes(run: Run, folder: Path, project: str | None, now: datetime) -> ImportResult:
     """Take in Claude Code's notes; notes of projects that are not known are left out."""
-    intake, known = _Intake(NOTES_FORM), _Known.of(run)
+    intake, known = ImportResult(NOTES_FORM), _Known.of(run)
     for name, files in notes_below(folder):
         facts, empty = facts_in(files)
         intake.unusable += empty
@@ -316,10 +292,12 @@ def _project_of_transcripts(store: Store, name: str) -> str | None:
     return ids[0] if len(ids) == 1 else None
 
 
-def _take_in(run: Run, raw: bytes, here: Callable[[], str], project: str | None, now: datetime) -> _Intake:
+def _take_in(
+    run: Run, raw: bytes, here: Callable[[], str], project: str | None, now: datetime
+) -> ImportResult:
     read = read_export(raw)
     places: dict[str | None, str | None] = {}
-    intake = _Intake(read.form, unusable=read.unusable)
+    intake = ImportResult(read.form, unusable=read.unusable)
     known = _Known.of(run)
     for memory in read.memories:
         if memory.project not in places:
@@ -330,7 +308,12 @@ def _take_in(run: Run, raw: bytes, here: Callable[[], str], project: str | None,
 
 
 def _take(
-    memory: Imported, project: str | None, known: "_Known", intake: _Intake, policy: Policy, now: datetime
+    memory: Imported,
+    project: str | None,
+    known: "_Known",
+    intake: ImportResult,
+    policy: Policy,
+    now: datetime,
 ) -> None:
     """Take in one memory of somebody else's file, or count why not."""
     scope = GLOBAL_SCOPE if memory.is_global else project
@@ -387,7 +370,7 @@ class _Known:
         forgotten = entries.filter(pc.field("kind").isin(pa.array(["forget", "prune"], pa.string())))
         return cls(known, set(values(forgotten, "memory_id")) - known)
 
-    def takes(self, name: str, intake: _Intake) -> bool:
+    def takes(self, name: str, intake: ImportResult) -> bool:
         """Return whether a memory is new here, and count it in `intake`."""
         if name in self.memory_ids:
             intake.known += 1
