@@ -16,80 +16,72 @@ MARKDOWN, JSON = "text/markdown", "application/json"
 LONGEST_ARGUMENT = 400
 LISTS_HOLD_MS, CONTENTS_HOLD_MS = 3_600_000, 30_000
 
-RESOURCES: tuple[dict[str, Any], ...] = (
-    {
-        "uri": "cortex://brief",
-        "name": "brief",
-        "title": "Brief of this project",
-        "description": "The brief that a session of this project starts with.",
-        "mimeType": MARKDOWN,
-    },
-    {
-        "uri": "cortex://decisions",
-        "name": "decisions",
-        "title": "Decision log",
-        "description": "The decisions that hold in this project, newest first.",
-        "mimeType": MARKDOWN,
-    },
-    {
-        "uri": "cortex://project",
-        "name": "project",
-        "title": "This project",
-        "description": "Folders, sessions and how much is remembered.",
-        "mimeType": JSON,
-    },
-    {
-        "uri": "cortex://report/last",
-        "name": "report",
-        "title": "Report of the last month",
-        "description": "Decisions, corrections and open points.",
-        "mimeType": MARKDOWN,
-    },
+
+def _listed(address: str, name: str, title: str, description: str, kind: str = MARKDOWN) -> dict[str, Any]:
+    key = "uriTemplate" if "{" in address else "uri"
+    return {key: address, "name": name, "title": title, "description": description, "mimeType": kind}
+
+
+RESOURCES = (
+    _listed(
+        "cortex://brief",
+        "brief",
+        "Brief of this project",
+        "The brief that a session of this project starts with.",
+    ),
+    _listed(
+        "cortex://decisions",
+        "decisions",
+        "Decision log",
+        "The decisions that hold in this project, newest first.",
+    ),
+    _listed(
+        "cortex://project", "project", "This project", "Folders, sessions and how much is remembered.", JSON
+    ),
+    _listed(
+        "cortex://report/last",
+        "report",
+        "Report of the last month",
+        "Decisions, corrections and open points.",
+    ),
 )
 
-TEMPLATES: tuple[dict[str, Any], ...] = (
-    {
-        "uriTemplate": "cortex://memory/{id}",
-        "name": "memory",
-        "title": "One memory",
-        "description": "A memory or turn by its id, with its evidence.",
-        "mimeType": JSON,
-    },
-    {
-        "uriTemplate": "cortex://session/{session}",
-        "name": "session",
-        "title": "One session",
-        "description": "Its time, its result and what it left open.",
-        "mimeType": JSON,
-    },
-    {
-        "uriTemplate": "cortex://brief/{project}",
-        "name": "brief of a project",
-        "title": "Brief of a project",
-        "description": "The brief that a session of that project starts with.",
-        "mimeType": MARKDOWN,
-    },
-    {
-        "uriTemplate": "cortex://decisions/{project}",
-        "name": "decisions of a project",
-        "title": "Decision log of a project",
-        "description": "The decisions that hold in that project, newest first.",
-        "mimeType": MARKDOWN,
-    },
-    {
-        "uriTemplate": "cortex://project/{project}",
-        "name": "a project",
-        "title": "A project",
-        "description": "Folders, sessions and how much is remembered of that project.",
-        "mimeType": JSON,
-    },
-    {
-        "uriTemplate": "cortex://report/{month}",
-        "name": "report of a month",
-        "title": "Report of a month (YYYY-MM)",
-        "description": "Decisions, corrections and open points of one month of this project.",
-        "mimeType": MARKDOWN,
-    },
+TEMPLATES = (
+    _listed(
+        "cortex://memory/{id}", "memory", "One memory", "A memory or turn by its id, with its evidence.", JSON
+    ),
+    _listed(
+        "cortex://session/{session}",
+        "session",
+        "One session",
+        "Its time, its result and what it left open.",
+        JSON,
+    ),
+    _listed(
+        "cortex://brief/{project}",
+        "brief of a project",
+        "Brief of a project",
+        "The brief that a session of that project starts with.",
+    ),
+    _listed(
+        "cortex://decisions/{project}",
+        "decisions of a project",
+        "Decision log of a project",
+        "The decisions that hold in that project, newest first.",
+    ),
+    _listed(
+        "cortex://project/{project}",
+        "a project",
+        "A project",
+        "Folders, sessions and how much is remembered of that project.",
+        JSON,
+    ),
+    _listed(
+        "cortex://report/{month}",
+        "report of a month",
+        "Report of a month (YYYY-MM)",
+        "Decisions, corrections and open points of one month of this project.",
+    ),
 )
 
 

@@ -137,15 +137,26 @@ class _ReplyWriter:
         self._commit(verdicts_row(self.asked[reply.request_id], reply, self.run.now.astimezone(UTC)))
 
     def _commit(self, row: Row) -> None:
-        """Commit a row with the note that the edges of its scope are to be made again."""
         asked = self.asked[row["request_id"]]
-        with self.run.store.lake.change() as change:
-            change.append(REPLIES, asked.scope, REPLIES.of([row]))
-            notes = change.notes
-            judged = content_id(notes.judged.get(asked.scope, ""), row["request_id"], row["text"])
-            change.notes = replace(notes, judged={**notes.judged, asked.scope: judged})
+        _commit_reply(self.run, asked.scope, row)
         self.answered.add(row["request_id"])
         self.pairs_kept += len(asked.pairs)
+
+
+def _commit_reply(run: Run, scope: str, row: Row, replaced: int = 0) -> None:
+    """
+    Commit a row of REPLIES with the note that the edges of its scope are to be made again.
+
+    It takes the place of `replaced` facts that were told, which is no loss to ask about.
+    """
+    with run.store.lake.change() as change:
+        change.append(REPLIES, scope, REPLIES.of([row]))
+        notes = change.notes
+        judged = content_id(notes.judged.get(scope, ""), row["request_id"], row["text"])
+        change.notes = notes = replace(notes, judged={**notes.judged, scope: judged})
+        if replaced:
+            count = notes.replaced_by_model.get(scope, 0) + replaced
+            change.notes = replace(notes, replaced_by_model={**notes.replaced_by_model, scope: count})
 
 
 # -- Asks a language model about all that a project holds, and how its answer is kept and found again.
@@ -163,11 +174,18 @@ def read_projects(run: Run) -> int:
     """
     with run.report.stage("project") as row:
         requests = projects_due(run)
-        reply_writer = _ProjectReplyWriter(run, {each.request.request_id: each for each in requests})
+        asked = {each.request.request_id: each for each in requests}
+
+        def keep(reply: Reply) -> None:
+            each = asked[reply.request_id]
+            believed = project_row(each, reply, run.now.astimezone(UTC))
+            _commit_reply(run, each.scope, believed, replaced=len(each.known))
+            row.rows_out += 1
+
+        row.rows_in = len(requests)
         # What a project holds changes while a batch waits.
-        ask_all(run, [each.request for each in requests], reply_writer.keep, in_batches=False)
-        row.rows_in, row.rows_out = len(requests), len(reply_writer.kept)
-    return len(reply_writer.kept)
+        ask_all(run, [each.request for each in requests], keep, in_batches=False)
+    return row.rows_out
 
 
 def projects_due(run: Run) -> list[ProjectRequest]:
@@ -205,30 +223,3 @@ def _commits(run: Run, scope: str, lines: list[Row]) -> list[Commit]:
     for name, at, subject in subjects_since(run.store.projects.paths_of(scope), since, most):
         known.setdefault(name[:SHORT_HASH], Commit(name[:SHORT_HASH], at, redact(subject)[0]))
     return sorted(known.values(), key=lambda each: (each.committed_at, each.name))[-most:]
-
-
-@dataclass
-class _ProjectReplyWriter:
-    """Commits answers; `asked` is by request id."""
-
-    run: Run
-    asked: dict[str, ProjectRequest]
-    kept: list[str] = field(default_factory=list)
-
-    def keep(self, reply: Reply) -> None:
-        """Commit what is believed of an answer, with the note that its scope is to be commit_match again."""
-        asked = self.asked[reply.request_id]
-        row = project_row(asked, reply, self.run.now.astimezone(UTC))
-        with self.run.store.lake.change() as change:
-            change.append(REPLIES, asked.scope, REPLIES.of([row]))
-            notes = change.notes
-            judged = content_id(notes.judged.get(asked.scope, ""), row["request_id"], row["text"])
-            # Its order takes the place of what was told: that is no loss to ask about.
-            replaced_by_model = {
-                **notes.replaced_by_model,
-                asked.scope: notes.replaced_by_model.get(asked.scope, 0) + len(asked.known),
-            }
-            change.notes = replace(
-                notes, judged={**notes.judged, asked.scope: judged}, replaced_by_model=replaced_by_model
-            )
-        self.kept.append(asked.scope)

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from cortex.transforms.errors import UsageError
+from cortex.transforms.errors import NotFound, UsageError
 
 LEAST_ID_CHARS = 4  # as `list` and `show` print them they have 6; four tell a hundred memories apart, mostly
 MATCHES_LISTED = 8
@@ -34,6 +34,21 @@ def several(word: str, kind: str, texts: Mapping[str, str]) -> UsageError:
     return UsageError(
         f"{len(texts)} {kind} have ids that begin with '{word}':{listed}\n", "Give more of the id."
     )
+
+
+def begun_by(word: str, texts: Mapping[str, str], kind: str, missing: NotFound) -> str:
+    """
+    Return the only id of `texts` that a word begins; `kind` and `texts` are as for `several`.
+
+    Raises `missing` if none begins so or the word is too short, UsageError for several.
+    """
+    word = typed_id(word)
+    matches = {name: text for name, text in texts.items() if name.lower().startswith(word)}
+    if len(word) < LEAST_ID_CHARS or not matches:
+        raise missing
+    if len(matches) > 1:
+        raise several(word, kind, matches)
+    return next(iter(matches))
 
 
 def short_ids(ids: Sequence[str], least: int = 6) -> dict[str, str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from time import time
 from typing import TYPE_CHECKING
@@ -184,10 +185,4 @@ def _status(status: Schedule) -> Answer:
     ]
     if status.next_start:
         lines.append(f"Next          {status.next_start}")
-    data = {
-        "installed": list(status.installed),
-        "available": list(status.available),
-        "last_nightly": status.last_nightly,
-        "next_start": status.next_start,
-    }
-    return Answer(data, lines)
+    return Answer(asdict(status), lines)

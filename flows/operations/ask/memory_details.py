@@ -509,18 +509,8 @@ def around_word(context: Context, *, file: str = "", tag: str = "") -> GraphArou
 def _grown(catalogue: Catalogue, middle: str, steps: int) -> GraphAround:
     """Return the neighbourhood, breadth first, along the strongest relations first."""
     edges = catalogue.read_table("edges", _EDGE_COLUMNS)
-    reached: dict[str, tuple[int, str]] = {middle: (0, "")}
-    ring = [middle]
-    for distance in range(1, steps + 1):
-        near, following = _neighbours(edges, ring), []
-        for name in ring:
-            for other in near.get(name, ()):
-                if other not in reached:
-                    reached[other] = (distance, name)
-                    following.append(other)
-        ring = following
-        if len(reached) > MOST_NODES:  # those of a further ring would not be shown
-            break
+    near = linked_to(edges, middle, steps=steps)
+    reached = {middle: (0, ""), **{each.memory_id: (each.distance, each.via_id) for each in near}}
     ids = list(reached)[:MOST_NODES]
     rows = _rows_of(catalogue, ids)
     nodes = [_node(rows[name], *reached[name]) for name in ids if name in rows]
@@ -540,15 +530,6 @@ def _at(edges: pa.Table, ids: Sequence[str]) -> pa.Table:
     """Return the edges with an end among some memories."""
     ends = pa.array(ids, pa.string())
     return edges.filter(pc.or_(pc.is_in(edges["source_id"], ends), pc.is_in(edges["target_id"], ends)))
-
-
-def _neighbours(edges: pa.Table, ring: Sequence[str]) -> dict[str, list[str]]:
-    """Return for each of some memories the other ends of its edges, the strongest first."""
-    near: dict[str, list[str]] = {}
-    for edge in _ordered(_at(edges, ring)).to_pylist():
-        near.setdefault(edge["source_id"], []).append(edge["target_id"])
-        near.setdefault(edge["target_id"], []).append(edge["source_id"])
-    return near
 
 
 def _among(edges: pa.Table, ids: Sequence[str]) -> pa.Table:

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from cortex.flows.context import Context
 from cortex.flows.engines.runs import read_only_run
 from cortex.flows.operations.change.apply import Applied, apply_now
-from cortex.flows.operations.ids import LEAST_ID_CHARS, several, typed_id
+from cortex.flows.operations.ids import LEAST_ID_CHARS, begun_by, typed_id
 from cortex.flows.operations.lookup import is_memory_id, memory_by_id, scopes_of
 from cortex.flows.stages.order import FORGET
 from cortex.hooks.evidence.text import search_text
@@ -424,16 +424,13 @@ def _session(store: Store, session: str) -> tuple[str, set[str]]:
     known: dict[str, set[str]] = {name: set() for name in store.journal.forgotten_sessions()}
     for row in rows.aggregate([]).to_pylist():
         known.setdefault(row["session_id"], set()).add(row["project_id"])
-    word = typed_id(session)
-    names = sorted(name for name in known if name.lower().startswith(word))
-    if not names or len(word) < LEAST_ID_CHARS:
-        raise NotFound(
-            f"no session has an id that begins with '{session}'.",
-            f"`cortex timeline` lists sessions; give at least {LEAST_ID_CHARS} characters.",
-        )
-    if len(names) > 1:
-        raise several(word, "sessions", {name: ", ".join(sorted(known[name])) for name in names})
-    return names[0], known[names[0]]
+    missing = NotFound(
+        f"no session has an id that begins with '{session}'.",
+        f"`cortex timeline` lists sessions; give at least {LEAST_ID_CHARS} characters.",
+    )
+    texts = {name: ", ".join(sorted(scopes)) for name, scopes in known.items()}
+    name = begun_by(session, texts, "sessions", missing)
+    return name, known[name]
 
 
 def _scopes_pending(store: Store, session_id: str) -> set[str]:

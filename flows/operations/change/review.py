@@ -9,7 +9,7 @@ import pyarrow as pa
 from cortex.flows.context import Context
 from cortex.flows.engines.runs import read_only_run
 from cortex.flows.operations.change.apply import Applied, apply_now
-from cortex.flows.operations.ids import LEAST_ID_CHARS, several, typed_id
+from cortex.flows.operations.ids import LEAST_ID_CHARS, begun_by
 from cortex.flows.operations.lookup import memory_of, projects_of
 from cortex.flows.publishing.briefs import doubts_about
 from cortex.flows.run.model_replies import same_statements_in
@@ -269,13 +269,10 @@ def reopen(context: Context, name: str, *, project: str | None = None) -> Applie
     for scope in (*(each.project_id for each in projects), GLOBAL_SCOPE):
         entries = dismissed(run.readings.merged_journal(scope))
         left |= {item_id: (scope, entry) for item_id, entry in entries.items()}
-    matches = [item_id for item_id in left if item_id.startswith(typed_id(name))]
-    if len(name) < LEAST_ID_CHARS or not matches:
-        problem = f"no kept item has an ID that begins with '{name}'."
-        raise NotFound(problem, "Use the ID that you gave to `cortex review --keep`.")
-    if len(matches) > 1:
-        raise several(name, "items", {item_id: str(left[item_id][1].item) for item_id in matches})
-    scope, entry = left[matches[0]]
+    texts = {item_id: str(entry.item) for item_id, (_, entry) in left.items()}
+    problem = f"no kept item has an ID that begins with '{name}'."
+    missing = NotFound(problem, "Use the ID that you gave to `cortex review --keep`.")
+    scope, entry = left[begun_by(name, texts, "items", missing)]
     row = replace(entry, is_withdrawn=True).to_row(scope, recorded_at=context.now)
     context.open_store().journal.write(row)
     return apply_now(context, APPLY)
@@ -341,13 +338,11 @@ def _global_entries(context: Context, item: Item) -> list[dict[str, object]]:
 
 
 def _item_of(name: str, items: Sequence[Item]) -> Item:
-    matches = [item for item in items if item.item_id.startswith(typed_id(name))]
-    if len(name) < LEAST_ID_CHARS or not matches:
-        problem = f"the review has no item whose id begins with '{name}'."
-        raise NotFound(problem, f"cortex review lists them; give at least {LEAST_ID_CHARS} characters.")
-    if len(matches) > 1:
-        raise several(name, "items", {item.item_id: f"{item.kind}: {item.offer}" for item in matches})
-    return matches[0]
+    texts = {item.item_id: f"{item.kind}: {item.offer}" for item in items}
+    problem = f"the review has no item whose id begins with '{name}'."
+    missing = NotFound(problem, f"cortex review lists them; give at least {LEAST_ID_CHARS} characters.")
+    whole = begun_by(name, texts, "items", missing)
+    return next(item for item in items if item.item_id == whole)
 
 
 def _acceptance(item: Item, at: datetime) -> dict[str, object]:
