@@ -96,6 +96,7 @@ class Memory:
     explain_briefs = _method(brief.explain_briefs)
     read_briefs = _method(brief.read_briefs)
     read_stats = _method(report.read_stats)
+    read_effect = _method(report.read_effect)
     read_status = _method(status.read_status)
     query_tables = _method(sql.query_tables)
     plan_backfill = _method(intake.plan_backfill)

@@ -94,21 +94,26 @@ def resumed_output(home: str, folders: list[str], session_id: str) -> bytes | No
     return _output([cut(text, _MAX_CHARACTERS)], "")
 
 
-def shown_ids(home: str, folders: list[str], output: bytes | None) -> tuple[str, list[str]]:
+def shown_ids(home: str, folders: list[str], output: bytes | None) -> tuple[str, list[str], int]:
     """
-    Return the project of `folders` and the memories that the `output` told of its brief, by id.
+    Return the project of `folders`, the memories that the `output` told of its brief, by id, and its tokens.
 
     Where the client reads the brief from a file of the project itself, that is the whole of it.
     """
     project_id = find_project(os.path.join(home, "published"), folders)
     if project_id is None:
-        return "", []
+        return "", [], 0
+    if TYPE_CHECKING or __package__:
+        from cortex.hooks.tokens import tokens_in
+    else:
+        from tokens import tokens_in
     lines = _brief_lines(os.path.join(home, "published", project_id))
+    context = "\n".join(text for _, text in lines)
     if not has_file(home, folders):
         context = json.loads(output)["hookSpecificOutput"]["additionalContext"] if output else ""
         given = set(map(_unmarked, context.split("\n")))
         lines = [(name, text) for name, text in lines if _unmarked(harmless(text)) in given]
-    return project_id, list(dict.fromkeys(name for name, _ in lines if name))
+    return project_id, list(dict.fromkeys(name for name, _ in lines if name)), tokens_in(context)
 
 
 def _unmarked(text: str) -> str:

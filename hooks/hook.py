@@ -104,10 +104,10 @@ def log_brief(home: str, payload: dict[str, object], output: bytes | None) -> No
     else:
         import brief
         import shown
-    project_id, ids = brief.shown_ids(home, folders_of(payload), output)
+    project_id, ids, tokens = brief.shown_ids(home, folders_of(payload), output)
     session_id = field(payload, "session_id")
     staging = os.path.join(home, "staging")
-    shown.log_shown(staging, "session-start", project_id, session_id, ids, time.time_ns())
+    shown.log_shown(staging, "session-start", project_id, session_id, ids, tokens, time.time_ns())
 
 
 def user_prompt_submit(home: str) -> None:

@@ -115,7 +115,8 @@ def prompt_output(home: str, payload: dict[str, object], folders: list[str], now
         return None
     shown_text = "\n".join([FRAME, *(text for note in matches for text in (note.line, *note.shown))])
     _write_entry(staging, project_id, sorted(echo.fingerprints_of(shown_text)), now_ns)
-    shown.log_shown(staging, EVENT, project_id, session_id, [note.id for note in matches], now_ns)
+    ids, tokens = [note.id for note in matches], FRAME_TOKENS + sum(note.tokens for note in matches)
+    shown.log_shown(staging, EVENT, project_id, session_id, ids, tokens, now_ns)
     context = brief.harmless("\n".join([FRAME, *(note.line for note in matches)]))
     inner = {"hookEventName": "UserPromptSubmit", "additionalContext": context}
     return json.dumps({"hookSpecificOutput": inner}).encode()

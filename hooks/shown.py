@@ -107,17 +107,17 @@ def save_record(staging: str, session_id: str, shown: ShownRecord) -> None:
 
 
 def log_shown(
-    staging: str, tool: str, project_id: str, session_id: str, memory_ids: list[str], now_ns: int
+    staging: str, tool: str, project_id: str, session_id: str, memory_ids: list[str], tokens: int, now_ns: int
 ) -> None:
     """
-    Note in the log of calls which memories a session was shown, by their ids alone.
+    Note in the log of calls which memories a session was shown, by their ids alone, and how many tokens.
 
     `tool` says where: the event of the hook. It reinforces nothing: nobody asked for them.
     """
     folder = os.path.join(staging, CALLS_FOLDER)
     if not memory_ids or is_full(folder):
         return
-    row = row_of_shown(tool, project_id, session_id, memory_ids, instant(now_ns))
+    row = row_of_shown(tool, project_id, session_id, memory_ids, tokens, instant(now_ns))
     path = os.path.join(folder, f"{row['call_id']}.json")
     try:  # noqa: SIM105
         ticket.write_whole(staging, path, json.dumps(row).encode(), durable=False)
@@ -126,11 +126,12 @@ def log_shown(
 
 
 def row_of_shown(
-    tool: str, project_id: str, session_id: str, memory_ids: list[str], at: str
+    tool: str, project_id: str, session_id: str, memory_ids: list[str], tokens: int, at: str
 ) -> dict[str, object]:
     """Return the row of `calls` that says what a session was shown at an instant."""
     session = session_id[:_MAX_SESSION_CHARS].encode("utf-8", "replace").decode()
-    arguments = json.dumps({"memory_ids": memory_ids, "session_id": session}, sort_keys=True)
+    values = {"memory_ids": memory_ids, "session_id": session, "tokens": tokens}
+    arguments = json.dumps(values, sort_keys=True)
     return {
         "call_id": identity.content_id("shown", at, tool, project_id, arguments),
         "called_at": at,

@@ -329,7 +329,7 @@ CALLS = Table(
         column(
             "arguments",
             pa.string(),
-            "arguments as JSON; of a text its length alone; of what was shown the memories",
+            "arguments as JSON; of a text its length; of what was shown the memories and tokens",
         ),
         column("outcome", pa.string(), "ok, asked (a person had to answer first), or the code of an error"),
         column("seconds", pa.float64(), "from the call to its answer", unit="seconds"),

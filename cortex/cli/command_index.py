@@ -48,7 +48,7 @@ SECTIONS = {
         "plan": ("cortex.cli.ask.figures", "Show pending language model requests and their price."),
         "audit": ("cortex.cli.ask.figures", "Show the log of calls to the MCP server."),
         "cost": ("cortex.cli.ask.figures", "Show language model costs."),
-        "report": ("cortex.cli.ask.figures", "Report on a month: decisions, corrections, open points."),
+        "report": ("cortex.cli.ask.report", "Report on a month: decisions, corrections, open points."),
         "sql": ("cortex.cli.ask.browse", "Query turns, events, memories, edges and the journal with DuckDB."),
     },
     "Shape": {

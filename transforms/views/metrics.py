@@ -277,20 +277,27 @@ ID_CHARS_OF_CITATION = 8
 def showings_in(calls: pa.Table) -> pa.Table:
     """Return SHOWINGS, one row a session and memory: what hooks and recall noted in CALLS of one project."""
     rows: dict[tuple[str, str], Row] = {}
-    for call in calls.sort_by("called_at").to_pylist():
-        column_name = _COUNTED_AS.get(call["tool"])
-        if call["transport"] != SHOWN_TRANSPORT or column_name is None:
-            continue
-        try:
-            arguments = json.loads(call["arguments"])
-            session, ids = str(arguments["session_id"]), [str(name) for name in arguments["memory_ids"]]
-        except (ValueError, KeyError, TypeError):  # somebody else's file
-            continue
+    for call, arguments in shown_calls(calls):
+        session, column_name = str(arguments["session_id"]), _COUNTED_AS[call["tool"]]
+        ids = map(str, arguments["memory_ids"])
         for name in dict.fromkeys(ids):
             empty = {"shown_at": call["called_at"], "briefs": 0, "prompts": 0, "recalls": 0}
             row = rows.setdefault((session, name), {"session_id": session, "memory_id": name, **empty})
             row[column_name] += 1
     return pa.Table.from_pylist([rows[key] for key in sorted(rows)], schema=SHOWINGS)
+
+
+def shown_calls(calls: pa.Table) -> Iterator[tuple[Row, Mapping[str, Any]]]:
+    """Yield the rows of CALLS that say what a session was shown, the oldest first, with their arguments."""
+    for call in calls.sort_by("called_at").to_pylist():
+        if call["transport"] != SHOWN_TRANSPORT or call["tool"] not in _COUNTED_AS:
+            continue
+        try:
+            arguments = json.loads(call["arguments"])
+            if isinstance(arguments["memory_ids"], list) and "session_id" in arguments:
+                yield call, arguments
+        except (ValueError, KeyError, TypeError):  # somebody else's file
+            continue
 
 
 def memory_names(memories: Iterable[Row], vocabulary: Vocabulary) -> pa.Table:

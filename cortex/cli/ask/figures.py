@@ -1,4 +1,4 @@
-"""The commands that account in figures: `status`, `stats`, `audit`, `cost`, `plan` and `report`."""
+"""The commands that account in figures: `status`, `stats`, `audit`, `cost` and `plan`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cortex.cli.answer import (
-    ALL_PROJECTS,
     LIMIT,
     PROJECT_OPTION,
     Answer,
@@ -20,7 +19,6 @@ from cortex.cli.answer import (
     size_of,
     sparkline,
 )
-from cortex.storage.ground.place import install_extra
 from cortex.transforms.words.ages import counted
 
 if TYPE_CHECKING:
@@ -472,41 +470,3 @@ def _hints(planned: WritingPlan) -> list[str]:
     if planned.writer != "none":
         return []
     return ["No language model is chosen, so nothing is asked. See: cortex config set models.writer"]
-
-
-# -- The command `report`: what a month of work came to, as Markdown or as a page with plots.
-
-NO_PLOTS = f"Without plots: they need Altair, 96 MB. {install_extra('report')}."
-
-
-@command("report", "Report on a month: decisions, corrections, open points.", place=170)
-@PROJECT_OPTION
-@ALL_PROJECTS
-@click.option("--month", metavar="YYYY-MM", help="Month to report on. Default: the last one with a session.")
-@click.option("--html", "as_page", is_flag=True, help="Print an HTML page with plots instead of Markdown.")
-@click.option(
-    "--output",
-    type=click.Path(dir_okay=False, path_type=Path),
-    metavar="FILE",
-    help="Write the report to FILE instead of printing it.",
-)
-def report(
-    context: Context,
-    project: str | None,
-    all_projects: bool,
-    month: str | None,
-    as_page: bool,
-    output: Path | None,
-) -> Answer:
-    """Report on a month: decisions, corrections, repeated instructions and open points."""
-    from cortex.flows.operations.care import report
-    from cortex.flows.operations.care.report import report_html, report_markdown
-
-    values = report.month_report(context, month, project, all_projects=all_projects)
-    plots = report.plots_of(values) if as_page else []
-    text = report_html(values, plots or ()) if as_page else report_markdown(values)
-    hints = [NO_PLOTS] if plots is None else []
-    if output is not None:
-        report.write_report(output, text)
-        return Answer({**asdict(values), "file": str(output)}, [f"Written: {output}"], hints)
-    return Answer(asdict(values), [text.removesuffix("\n")], hints)

@@ -20,6 +20,7 @@ from cortex.flows.recalling.session_context import (
 from cortex.hooks.echo import fingerprints_of
 from cortex.hooks.evidence.question import DECIDED, EVERYTHING, listing_asked
 from cortex.hooks.shown import row_of_shown
+from cortex.hooks.tokens import tokens_in
 from cortex.storage.published.catalogue import Catalogue
 from cortex.storage.store import Store
 from cortex.storage.tables.tables import Searchable
@@ -248,19 +249,21 @@ def _reinforce(context: Context, store: Store, matches: Sequence[RecallResult]) 
                 sorted({mark for text in _texts_of(shown) for mark in fingerprints_of(text)}),
             )
             store.journal.write(entry.to_row(scope, recorded_at=at, actor="recall"))
-        _log_shown(context, store, sorted({name for match in matches for name in match.memory_ids}))
+        _log_shown(context, store, matches)
     except StoreNotWritable as error:
         return f"Not noted as recalled: {error.problem}"
     return ""
 
 
-def _log_shown(context: Context, store: Store, memory_ids: list[str]) -> None:
+def _log_shown(context: Context, store: Store, matches: Sequence[RecallResult]) -> None:
     """Note which memories a session of the assistant was shown, if one asked."""
     session = session_here()
+    memory_ids = sorted({name for match in matches for name in match.memory_ids})
     # Without a session, nothing is looked up: a folder's name passes the rules for secrets, .2 s to compile.
     project_id = store.projects.known(str(context.folder)) if session and memory_ids else None
     if session and project_id:
-        row = row_of_shown("recall", project_id, session, memory_ids, context.now.isoformat())
+        tokens = tokens_in("\n".join(_texts_of(matches)))
+        row = row_of_shown("recall", project_id, session, memory_ids, tokens, context.now.isoformat())
         store.calls.write({**row, "called_at": context.now})
 
 

@@ -4,30 +4,38 @@ import calendar
 import html
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from io import StringIO
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 from cortex.flows.context import Context
 from cortex.flows.operations.ask.listing import projects_meant
 from cortex.flows.operations.ask.sql import query_tables
 from cortex.flows.operations.lookup import projects_of
+from cortex.hooks.context_use import USUAL_WINDOW_TOKENS
 from cortex.hooks.prose.plain import on_one_line
 from cortex.hooks.tokens import tokens_in
 from cortex.storage.ground.files import write_atomically
 from cortex.storage.lake.lake import each_key_once
 from cortex.storage.projects.projects import Project
 from cortex.storage.published.catalogue import GLOBAL_LABEL, Catalogue
+from cortex.storage.store import Store
 from cortex.transforms.errors import NotFound, UsageError
+from cortex.transforms.memory.merged_projects import in_project
 from cortex.transforms.schemas import (
+    CALLS,
     EPOCH,
     EVENTS,
     GLOBAL_SCOPE,
     TURNS,
     Row,
+    Table,
 )
+from cortex.transforms.views import effect
 from cortex.transforms.views.metrics import session_metrics
 from cortex.transforms.words.ages import counted
 
@@ -325,3 +333,56 @@ def read_stats(context: Context, project: str | None = None) -> list[ProjectStat
         rows = sorted(sessions.to_pylist(), key=lambda row: (row["began_at"] or EPOCH, row["session_id"]))
         stats.append(ProjectStats(each, labels[each.project_id], tokens, rows))
     return stats
+
+
+# -- What changed with memory: sessions before a project's first brief, after it, and after it without memory.
+
+
+@dataclass(frozen=True)
+class EffectReport:
+    """
+    What changed with memory in the projects asked about.
+
+    `labels` are the projects by id. `comparisons` are those of `effect.COMPARED`, each by project and last
+    over all of them (with an empty id). `across` counts sessions that were under way when their project's
+    first brief came, which stand on no side. `window_share` is the mean share of a usual context window that
+    what was shown took, with its 99 % interval, in the `window_sessions` that noted it; None of too few.
+    """
+
+    labels: Mapping[str, str]
+    comparisons: Mapping[str, Sequence[effect.Comparison]]
+    across: int
+    window_sessions: int
+    window_share: tuple[float, float, float] | None
+
+
+def read_effect(context: Context, project: str | None = None, *, all_projects: bool = False) -> EffectReport:
+    """
+    Return what changed with memory in the project called `project`, else the folder's, else in all.
+
+    Raises UnknownProject; UsageError for a name and `all_projects`.
+    """
+    if all_projects and project:
+        raise UsageError("--project and --all-projects cannot be combined.", "Give one of them.")
+    store, policy = context.open_store(), context.policy
+    meant = projects_of(replace(context, folder=Path("/")) if all_projects else context, store, project)
+    sessions: list[Row] = []
+    for project_id in (each.project_id for each in meant):
+        turns, events, calls = (_rows_of(store, table, project_id) for table in (TURNS, EVENTS, CALLS))
+        metrics = session_metrics(turns, events, policy)
+        sessions += effect.session_effects(turns, metrics, calls, policy).to_pylist()
+    labels, tokens = store.projects.labels(), [row["shown_tokens"] for row in sessions]
+    shares = [count / USUAL_WINDOW_TOKENS for count in tokens if count is not None]
+    return EffectReport(
+        {each.project_id: labels[each.project_id] for each in meant},
+        {name: effect.compared(sessions, name) for name in effect.COMPARED},
+        sum(row["side"] == "across" for row in sessions),
+        len(shares),
+        effect.interval(shares) if len(shares) >= effect.FEWEST_SESSIONS else None,
+    )
+
+
+def _rows_of(store: Store, table: Table, project_id: str) -> pa.Table:
+    """Return the rows of a project in the lake, also those of what was merged into it, each once."""
+    parts = [store.lake.read(table, part) for part in store.projects.parts_of(project_id)]
+    return in_project(each_key_once(table, pa.concat_tables([table.empty(), *parts])), project_id)

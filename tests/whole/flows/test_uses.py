@@ -24,7 +24,7 @@ def tide(bench):
 
 def log(bench, session, ids, tool="session-start", at=LATER):
     staging, scope = str(bench.home / "staging"), tide(bench)["project_id"]
-    shown.log_shown(staging, tool, scope, session, ids, int(at.timestamp() * 1_000_000_000))
+    shown.log_shown(staging, tool, scope, session, ids, 40, int(at.timestamp() * 1_000_000_000))
 
 
 def begin(bench):

@@ -14,6 +14,7 @@ from cortex.storage.settings.reference import read_policy
 from cortex.transforms.database import query, sql_text
 from cortex.transforms.memory.lifecycle import ACTIVITY, WEAK
 from cortex.transforms.schemas import EDGES, EVENTS, MEMORIES, PASSAGES, TURNS, UTC_US
+from cortex.transforms.views.effect import ASKED, COUNTS, HANDED
 from cortex.transforms.views.metrics import NAMES, PLANS, REPEATS, SHOWINGS
 
 HERE = Path(__file__).parents[3] / "sql"
@@ -35,6 +36,9 @@ INPUTS = {
     "plans": PLANS,
     "showings": SHOWINGS,
     "names": NAMES,
+    "asked": ASKED,
+    "counts": COUNTS,
+    "handed": HANDED,
     "sessions": pa.schema([("project_id", pa.string()), ("session_id", pa.string()), ("started_at", UTC_US)]),
     "activity": ACTIVITY,
     "weak": WEAK,
@@ -126,6 +130,8 @@ def params(name, told):
         "read_tools": ["Read"],
         "complaint": "wrong|still fails",
         "cited_chars": 8,
+        "pause_minutes": 5.0,
+        "sessions_back": 1,
     } | told
     if isinstance(known["now"], str):
         known["now"] = instant(known["now"])

@@ -1,0 +1,170 @@
+"""The command `report`: what a month of work came to, and what changed with memory."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from cortex.cli.answer import ALL_PROJECTS, PROJECT_OPTION, Answer, Listing, command
+from cortex.storage.ground.place import install_extra
+from cortex.transforms.errors import UsageError
+from cortex.transforms.words.ages import counted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cortex.flows.context import Context
+    from cortex.flows.operations.care.report import EffectReport
+    from cortex.transforms.views.effect import Comparison, Difference
+
+
+# -- A month, as Markdown or as a page with plots.
+
+NO_PLOTS = f"Without plots: they need Altair, 96 MB. {install_extra('report')}."
+
+
+@command("report", "Report on a month: decisions, corrections, open points.", place=170)
+@PROJECT_OPTION
+@ALL_PROJECTS
+@click.option("--month", metavar="YYYY-MM", help="Month to report on. Default: the last one with a session.")
+@click.option(
+    "--effect", "is_effect", is_flag=True, help="Compare sessions before and after the first brief."
+)
+@click.option("--html", "as_page", is_flag=True, help="Print an HTML page with plots instead of Markdown.")
+@click.option(
+    "--output",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Write the report to FILE instead of printing it.",
+)
+def report(
+    context: Context,
+    project: str | None,
+    all_projects: bool,
+    month: str | None,
+    is_effect: bool,
+    as_page: bool,
+    output: Path | None,
+) -> Answer:
+    """Report on a month: decisions, corrections, repeated instructions and open points.
+
+    With --effect: what changed with memory. Compares sessions before a project's first brief with those after
+    it, and after it those that were shown memories with those that were not, with 99 % intervals.
+    """
+    from cortex.flows.operations.care import report
+    from cortex.flows.operations.care.report import report_html, report_markdown
+
+    if is_effect:
+        if month or as_page or output:
+            raise UsageError(
+                "--effect is of all months and printed: it takes no --month, --html or --output.",
+                "For a program: cortex report --effect --json",
+            )
+        return _effect_answer(report.read_effect(context, project, all_projects=all_projects))
+    values = report.month_report(context, month, project, all_projects=all_projects)
+    plots = report.plots_of(values) if as_page else []
+    text = report_html(values, plots or ()) if as_page else report_markdown(values)
+    hints = [NO_PLOTS] if plots is None else []
+    if output is not None:
+        report.write_report(output, text)
+        return Answer({**asdict(values), "file": str(output)}, [f"Written: {output}"], hints)
+    return Answer(asdict(values), [text.removesuffix("\n")], hints)
+
+
+# -- With --effect: what changed with memory.
+
+OBSERVED = (
+    "This is observed, not tested: the two sides also differ in when the sessions were and what they were "
+    "about, so memory need not be the cause of a difference."
+)
+# Of each comparison the names of its sides.
+SIDES = {
+    "first_brief": ("Before the first brief", "after it"),
+    "memory": ("After it, without memory", "with memory"),
+}
+# What each measure is called, and by how much it is multiplied for people.
+EFFECTS = {
+    "minutes_to_edit": ("active minutes to the first edit", 1, ""),
+    "turns_to_edit": ("turns to the first edit", 1, ""),
+    "read_again": ("files read that were read before", 100, " %"),
+    "asked_again": ("questions asked again, by 100 prompts", 100, ""),
+    "corrections": ("corrections by you, by 100 prompts", 100, ""),
+    "re_proposals": ("rejected ways taken, by 100 prompts", 100, ""),
+}
+EFFECT_COLUMNS = ("measure", "first", "second", "difference", "99 % interval", "second is")
+
+
+def _effect_answer(report: EffectReport) -> Answer:
+    from cortex.transforms.views.effect import CONFIDENCE, TOO_FEW
+
+    comparisons = {
+        name: [_comparison_dict(each) for each in of_name] for name, of_name in report.comparisons.items()
+    }
+    data = {**asdict(report), "note": OBSERVED, "confidence": CONFIDENCE, "comparisons": comparisons}
+    lines: list[str | Listing] = [OBSERVED]
+    for name, of_name in report.comparisons.items():
+        lines += ["", *_comparison_lines(of_name[-1], name, "")]
+        if len(of_name) > 2:  # one project is the same as all
+            for each in of_name[:-1]:
+                lines += _comparison_lines(each, name, report.labels[each.project_id])
+    if report.window_share is not None:
+        mean, low, high = (f"{100 * share:.1f}" for share in report.window_share)
+        taken = f"What was shown took {mean} % of a context window of 200k tokens ({low} to {high} %)"
+        lines += ["", f"{taken}, in {counted(report.window_sessions, 'session')} that noted it."]
+    elif report.window_sessions:
+        lines += ["", f"Share of the context window taken: {TOO_FEW}."]
+    return Answer(data, lines, _effect_hints(report))
+
+
+def _comparison_dict(comparison: Comparison) -> dict[str, object]:
+    differences = [{**asdict(each), "verdict": each.verdict} for each in comparison.differences]
+    return {**asdict(comparison), "differences": differences}
+
+
+def _comparison_lines(comparison: Comparison, name: str, label: str) -> Iterator[str | Listing]:
+    from cortex.transforms.views.effect import FEWEST_SESSIONS, TOO_FEW
+
+    first, second = SIDES[name]
+    place = f"{label}: " if label else ""
+    sides = (
+        f"{place}{first} {counted(comparison.base_sessions, 'session')}, {second} {comparison.sessions}"
+        + ("" if label else f", in {counted(comparison.projects, 'project')} with both")
+    )
+    if not comparison.is_enough:
+        yield f"{sides}: {TOO_FEW} (it takes {FEWEST_SESSIONS} on each side)."
+        return
+    rows = [_difference_row(each) for each in comparison.differences]
+    yield Listing(sides, EFFECT_COLUMNS, rows, numbers={"first", "second", "difference"}, wraps="measure")
+
+
+def _difference_row(difference: Difference) -> list[str]:
+    words, times, unit = EFFECTS[difference.measure]
+    figures = (
+        *(difference.base_mean, difference.mean, difference.difference),
+        *(difference.low, difference.high),
+    )
+    shown = ["" if figure is None else f"{times * figure:.1f}{unit}" for figure in figures]
+    between = f"{shown[3]} to {shown[4]}" if shown[3] else ""
+    return [words, *shown[:3], between, difference.verdict]
+
+
+def _effect_hints(report: EffectReport) -> list[str]:
+    overall = report.comparisons["first_brief"][-1]
+    hints = []
+    if not any(each.sessions for each in report.comparisons["first_brief"]):
+        hints.append(
+            "No session that was read has been shown a brief yet: there are no two sides to compare."
+        )
+    if overall.is_enough:
+        hints.append(
+            "Lower is what is wished for. Of measures that nothing changed, 1 to 5 in 100 differ anyway."
+        )
+    if report.across:
+        hints.append(
+            f"Under way when the first brief came, on neither side: {counted(report.across, 'session')}."
+        )
+    hints.append("A session with CORTEX_OFF=1 is not stored and stands on no side.")
+    return hints
