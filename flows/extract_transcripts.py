@@ -4,12 +4,10 @@ from collections.abc import (
     Callable,
     Iterable,
     Iterator,
-    Mapping,
     Sequence,
 )
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import partial
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -71,6 +69,7 @@ def extract_staged(run: Run) -> None:
             _take_in(run, batch, row, extractor)
             shown.take_in()
             row.note = f"{number} batch{'es' if number > 1 else ''}"
+        _extract_pieces(run, row)
         run.store.journal.take_in()  # projects met on the way
         old = outdated(run.store.lake.manifest, run.policy)
         if old:
@@ -105,40 +104,31 @@ def _take_in(run: Run, batch: Batch, row: StageReport, extractor: ShardAnswers |
     faults: list[str] = []
     with contained(faults.append):
         _commit(run, batch, row, extractor)
+    claims = batch.done if batch.piece_of is None else [batch.piece_of]
     if not faults:
         run.report.quarantined += batch.quarantined
         run.report.transcripts += batch.transcripts
         run.report.transcript_bytes += batch.size
         run.store.staging.release(batch.done)
-    elif batch.partial is not None:
-        quarantine(run, batch.partial, faults[0])
-    elif len(batch.done) == 1:
-        quarantine(run, batch.done[0], faults[0])
+    elif len(claims) == 1:
+        quarantine(run, claims[0], faults[0])
     else:
-        for claim in batch.done:
+        for claim in claims:
             single = Batch()
             read_or_quarantine(run, claim, single)
             _take_in(run, single, row, None)
 
 
 def _commit(run: Run, batch: Batch, row: StageReport, extractor: ShardAnswers | None) -> None:
-    """
-    Commit a batch: its new turns, the events of every session they touch, the cursors.
-
-    Of a piece that more follows the turns and the cursor alone: events are made once, of a whole session.
-    """
-    pending = run.store.lake.notes.unextracted
-    if not batch.cursors and not pending:
+    """Commit a batch: its new turns, the events of the whole sessions that they touch, the cursors."""
+    if not batch.cursors:
         return
     read = pa.concat_tables([TURNS.empty(), *batch.turns])
     turns = each_key_once(TURNS, run.readings.tombstones(run.retention).admitted(read))
     row.rows_in += turns.num_rows
     # A language model's replies are read where they are put in the place of what the rules say.
     extractor = None if run.settings.models.uses_replies else extractor
-    if batch.partial is not None:
-        _commit_piece(run, batch, turns, row)
-        return
-    additions = list(_additions(run, turns, pending, is_by_session=extractor is not None))
+    additions = list(_additions(run, batch, turns, is_by_session=extractor is not None))
     with run.store.lake.change() as change:
         extractions = _events_from(run, additions, extractor) if extractor else {}
         for addition in additions:
@@ -151,61 +141,63 @@ def _commit(run: Run, batch: Batch, row: StageReport, extractor: ShardAnswers | 
             change.move_cursor(name, cursor)
 
 
-def _commit_piece(run: Run, batch: Batch, turns: pa.Table, row: StageReport) -> None:
-    """Commit the turns of a piece and how far it was read, and note whose events are still to be made."""
-    with run.store.lake.change() as change:
-        for project_id in sorted(set(values(turns, "project_id")) - run.outcome.failed):
-            with run.outcome.without_damage(project_id):
-                known = run.store.lake.read(TURNS, project_id, columns=["turn_id", "session_id", *PLACE])
-                fresh = _fresh_of(turns, project_id, known)
-                if not run.outcome.passes(project_id, fresh.num_rows, partial(turns_violations, fresh)):
-                    continue
-                _add_turns(run, change, project_id, fresh, is_first=not known.num_rows)
-                row.rows_out += fresh.num_rows
-                held = {*touched_sessions(fresh, known), *change.notes.unextracted.get(project_id, ())}
-                sessions = {**change.notes.unextracted, project_id: tuple(sorted(held))}
-                change.notes = replace(change.notes, unextracted=sessions)
-        batch.keep_back(run.outcome.failed)
-        for name, cursor in batch.cursors.items():
-            change.move_cursor(name, cursor)
+def _extract_pieces(run: Run, row: StageReport) -> None:
+    """Commit the events of each session that was read in pieces; if that fails, the next run tries again."""
+    for project_id, sessions in run.store.lake.notes.unextracted.items():
+        for session_id in sessions if project_id not in run.outcome.failed else ():
+            faults: list[str] = []
+            with run.outcome.without_damage(project_id), contained(faults.append):
+                addition = _addition_of(run, project_id, TURNS.empty(), ended={session_id})
+                events = events_of(run, project_id, addition.whole)
+                with run.store.lake.change() as change:
+                    row.rows_out += _add(run, change, addition, events)
+            for fault in faults:
+                reason = f"nothing extracted from session yet: {fault}"
+                run.report.quarantined.append(QuarantinedLine(session_id, None, reason))
 
 
 @dataclass(frozen=True)
 class _Addition:
-    """What a batch adds to a project: its new turns, and all turns of the sessions that they touch."""
+    """
+    What is added to a project: new turns, and the events of `sessions`, made of the `whole` of their turns.
+
+    Sessions `in_pieces` have new turns too, and their events once all pieces are read.
+    """
 
     project_id: str
     fresh: pa.Table
     whole: pa.Table
-    sessions: frozenset[str]
-    known_sessions: frozenset[str]
-    extractions: tuple[Extraction, ...]  # session by session, where they are extracted in several processes
+    sessions: set[str]
+    in_pieces: set[str]
+    known_sessions: set[str]
+    extractions: Sequence[Extraction] = ()  # by session, where they are extracted in several processes
 
 
-def _fresh_of(turns: pa.Table, project_id: str, known: pa.Table) -> pa.Table:
-    """Return those of TURNS that a project does not know yet."""
+def _additions(run: Run, batch: Batch, turns: pa.Table, *, is_by_session: bool) -> Iterator[_Addition]:
+    """Yield what new TURNS of a batch add to each project, nothing if all are known."""
+    for project_id in sorted(set(values(turns, "project_id")) - run.outcome.failed):
+        with run.outcome.without_damage(project_id):
+            addition = _addition_of(run, project_id, turns, is_piece=batch.piece_of is not None)
+            if addition.fresh.num_rows:
+                whole = extraction_of(run, project_id, addition.whole)
+                yield replace(addition, extractions=by_session(whole) if is_by_session else ())
+
+
+def _addition_of(
+    run: Run, project_id: str, turns: pa.Table, *, is_piece: bool = False, ended: Iterable[str] = ()
+) -> _Addition:
+    """Return what TURNS add to a project; the pieces of sessions `ended` are all in the lake."""
+    lake = run.store.lake
+    known = lake.read(TURNS, project_id, columns=["turn_id", "session_id", *PLACE])
     mine = turns.filter(pc.equal(turns["project_id"], pa.scalar(project_id)))
     # Cut after redaction, a turn may hold what looks like a secret: one row must not stop a project.
-    return masked(unknown_turns(mine, known), TURNS)
-
-
-def _additions(
-    run: Run, turns: pa.Table, pending: Mapping[str, Sequence[str]], *, is_by_session: bool
-) -> Iterator[_Addition]:
-    """Yield what new TURNS add to each project with the sessions `pending`, nothing if all are known."""
-    lake = run.store.lake
-    for project_id in sorted({*values(turns, "project_id"), *pending} - run.outcome.failed):
-        with run.outcome.without_damage(project_id):
-            known = lake.read(TURNS, project_id, columns=["turn_id", "session_id", *PLACE])
-            fresh = _fresh_of(turns, project_id, known)
-            sessions = touched_sessions(fresh, known) | {*pending.get(project_id, ())}
-            if not sessions:
-                continue
-            earlier = lake.read(TURNS, project_id, sessions=sessions)
-            whole = in_first_place(pa.concat_tables([earlier, fresh]), known)
-            extractions = by_session(extraction_of(run, project_id, whole)) if is_by_session else ()
-            known_sessions = frozenset(values(known, "session_id"))
-            yield _Addition(project_id, fresh, whole, frozenset(sessions), known_sessions, tuple(extractions))
+    fresh = masked(unknown_turns(mine, known), TURNS)
+    touched = touched_sessions(fresh, known)
+    in_pieces = touched if is_piece else touched & {*lake.notes.unextracted.get(project_id, ())}
+    sessions = (touched - in_pieces) | {*ended}
+    rows = in_first_place(pa.concat_tables([lake.read(TURNS, project_id, sessions=sessions), fresh]), known)
+    whole = rows.filter(pc.is_in(rows["session_id"], pa.array(sessions, pa.string())))
+    return _Addition(project_id, fresh, whole, sessions, in_pieces, set(values(known, "session_id")))
 
 
 def _add(run: Run, change: Change, addition: _Addition, events: pa.Table) -> int:
@@ -217,21 +209,19 @@ def _add(run: Run, change: Change, addition: _Addition, events: pa.Table) -> int
     ):
         return 0
     note_grown(change, project_id, sessions & addition.known_sessions)
-    _add_turns(run, change, project_id, fresh, is_first=not addition.known_sessions)
-    change.append(EVENTS, project_id, events, tuple(sorted(sessions)))
-    left = {name: held for name, held in change.notes.unextracted.items() if name != project_id}
-    change.notes = replace(change.notes, unextracted=left)
-    run.report.new_rows["events"] = run.report.new_rows.get("events", 0) + events.num_rows
-    return int(rows)
-
-
-def _add_turns(run: Run, change: Change, project_id: str, fresh: pa.Table, *, is_first: bool) -> None:
-    """Add a project's new turns to the change; the first ones note which extractor reads it."""
-    if is_first:  # sessions of before stay as an older extractor made them, and so does the note
-        made_by = {**change.notes.extractors, project_id: extractor_fingerprint(run.policy)}
-        change.notes = replace(change.notes, extractors=made_by)
+    notes, new_rows = change.notes, run.report.new_rows
+    if not addition.known_sessions:  # else they stay as an older extractor made them, and so does the note
+        made_by = {**notes.extractors, project_id: extractor_fingerprint(run.policy)}
+        notes = replace(notes, extractors=made_by)
+    waiting = {*notes.unextracted.get(project_id, ()), *addition.in_pieces} - sessions
+    by_project = {**notes.unextracted, project_id: tuple(sorted(waiting))}
+    unextracted = {name: held for name, held in by_project.items() if held}
+    change.notes = replace(notes, unextracted=unextracted)
     change.append(TURNS, project_id, fresh)
-    run.report.new_rows["turns"] = run.report.new_rows.get("turns", 0) + fresh.num_rows
+    change.append(EVENTS, project_id, events, tuple(sorted(sessions)))
+    for table, added in (("turns", fresh), ("events", events)):
+        new_rows[table] = new_rows.get(table, 0) + added.num_rows
+    return int(rows)
 
 
 def note_grown(change: Change, project_id: str, sessions: Iterable[str]) -> None:

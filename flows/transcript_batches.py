@@ -132,7 +132,7 @@ class Batch:
     """
     What one batch of transcripts gave, not yet committed.
 
-    Of a long transcript that is read in pieces, `partial`, it holds one that more follows.
+    It may be one piece of a long transcript, `piece_of`: the events of its sessions come after the last one.
     """
 
     turns: list[pa.Table] = field(default_factory=list)
@@ -141,7 +141,7 @@ class Batch:
     quarantined: list[QuarantinedLine] = field(default_factory=list)
     transcripts: int = 0
     size: int = 0
-    partial: Claim | None = None
+    piece_of: Claim | None = None
 
     def keep_back(self, failed: set[str]) -> None:
         """Leave out the transcripts of projects whose audit failed: they wait for the next run."""
@@ -177,12 +177,12 @@ def batches_of_pieces(run: Run, claim: Claim, shown: BytesShown) -> Iterator[Bat
     """Yield a long transcript in pieces, each once the one before it is committed; a kill keeps these."""
     name, is_left = stored_name(claim.transcript), True
     while is_left:
-        batch = Batch()
+        batch = Batch(piece_of=claim)
         read_or_quarantine(run, claim, batch)
-        shown.read(claim, batch.size if batch.partial else None)
+        is_left = bool(batch.cursors) and not batch.done
+        shown.read(claim, batch.size if is_left else None)
         yield batch
-        committed = run.store.lake.manifest.cursors.get(name)
-        is_left = batch.partial is not None and committed == batch.cursors.get(name, ())
+        is_left &= run.store.lake.manifest.cursors.get(name) == batch.cursors.get(name, ())
 
 
 def read_or_quarantine(run: Run, claim: Claim, batch: Batch, answers: ShardAnswers | None = None) -> None:
@@ -274,19 +274,16 @@ def _take_turns(
     source, begin = unread.source, unread.begin
     if begin.byte == 0 and not result.is_transcript:
         return f"{NO_TRANSCRIPT}: {_main_reason(result.quarantined)}"
-    if result.is_partial:
-        batch.partial = claim
-    else:
-        batch.done.append(claim)
     is_new = begin.byte == 0 and source.file not in run.store.lake.manifest.cursors
-    if is_new and is_trivial(result.turns, run.settings.min_chars):
-        return None  # when it grows, its next ticket brings the whole of it
-    if is_new and asks_for_privacy(result.turns):
+    is_private = is_new and asks_for_privacy(result.turns)
+    if is_private:
         run.store.staging.make_private(claim.transcript)
-        batch.partial = None
-        return None
+    if is_private or not result.is_partial:
+        batch.done.append(claim)
+    if is_private or (is_new and is_trivial(result.turns, run.settings.min_chars)):
+        return None  # when a trivial one grows, its next ticket brings the whole of it
     batch.quarantined += result.all_quarantined(source.file)
-    batch.transcripts += begin.byte == 0 or not result.is_partial
+    batch.transcripts += not result.is_partial
     batch.turns.extend(result.turns)
     batch.size += result.read_to - begin.byte
     if result.read_to > begin.byte:
@@ -371,7 +368,8 @@ def sharded_batches(
     Yield what waits in batches of about BATCH_BYTES, read by workers, with what they extracted.
 
     Between two batches the shards behind them are being worked on. A session's transcripts are in one batch:
-    what a worker extracted of it is what the run would extract.
+    what a worker extracted of it is what the run would extract. A long transcript is read here instead, each
+    piece a batch.
     """
     asked: deque[tuple[Sessions, TranscriptShard]] = deque()
 

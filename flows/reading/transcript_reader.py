@@ -20,7 +20,13 @@ from cortex.storage.staging.transcripts import (
 from cortex.transforms.schemas import TURNS, values
 from cortex.transforms.transcripts.assistants import lines_of_document
 from cortex.transforms.transcripts.records import Limits
-from cortex.transforms.transcripts.transcript import UNREAD_NAMED, Source, ToolNames, read_transcript
+from cortex.transforms.transcripts.transcript import (
+    FILE_TOO_LONG,
+    UNREAD_NAMED,
+    Source,
+    ToolNames,
+    read_transcript,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -120,7 +126,7 @@ def _lines_before(transcript: Transcript, position: Position) -> Iterator[bytes]
 def _read_document(transcript: Transcript, source: Source, limits: Limits | None) -> TurnsRead:
     """Read a chat that its assistant rewrites each time as a whole; its ids tell which turns are known."""
     if transcript.size > PIECE_BYTES:
-        return TurnsRead(0, quarantined=[QuarantinedLine(source.file, None, "file too long")])
+        return TurnsRead(0, quarantined=[QuarantinedLine(source.file, None, FILE_TOO_LONG)])
     document = transcript.document()
     lines = lines_of_document(document, source.head) if source.head else None
     if lines is None:  # half written, perhaps: the whole of it is another file, and is staged again

@@ -19,6 +19,7 @@ from cortex.storage.ground.files import path_text
 from cortex.storage.lake.manifest import Cursor
 from cortex.storage.staging.assistant_folders import folder_of_chat
 from cortex.transforms.transcripts.assistants import HEAD_BYTES, KNOWN_ASSISTANTS, Head, assistant_of, head_of
+from cortex.transforms.transcripts.transcript import FILE_TOO_LONG, LINE_TOO_LONG
 
 # A piece of this size and its rows keep a run below 1 GB; the longest genuine line seen is 2.1 MB
 # (a pasted image), so a line that fills a whole piece is not conversation.
@@ -43,10 +44,6 @@ _OPENING_CWD = re.compile(rb"<cwd>([^<\\]+)</cwd>|Current working directory: ([^
 
 # Lines that are appended; lines that were compressed; one JSON object that is rewritten each time.
 Format = Literal["lines", "packed", "document"]
-
-
-# Why a line is passed over.
-LINE_TOO_LONG = "line too long"
 
 
 class Position(NamedTuple):
@@ -230,7 +227,7 @@ def _unpacked_pieces(file: BufferedReader, piece_bytes: int) -> Iterator[Piece]:
         while data := stream.read(piece_bytes):
             size += len(data)
             if size > UNPACKED_BYTES_MAX:
-                yield Piece(b"", 0, first_line, is_last=True, overlong="file too long")
+                yield Piece(b"", 0, first_line, is_last=True, overlong=FILE_TOO_LONG)
                 return
             if is_skipping:
                 begin = data.find(b"\n") + 1

@@ -29,6 +29,9 @@ from cortex.transforms.transcripts.speakers import speaks_for_person, utterances
 # Raise it when the same line gives other rows than before: stored rows are then read again.
 READER_VERSION = 2
 
+# Why a line, or a whole file, is passed over for its size.
+LINE_TOO_LONG, FILE_TOO_LONG = "line too long", "file too long"
+
 # Why a line was set aside; the text of the line is never kept.
 REASONS = (
     "not JSON",
@@ -36,7 +39,7 @@ REASONS = (
     "not UTF-8",
     "binary",
     "comment",
-    "line too long",
+    LINE_TOO_LONG,
     "truncated",
     "unknown shape",
     "too many blocks",
@@ -226,7 +229,7 @@ def _rows_of_line(
 ) -> tuple[list[TurnCells], str | None]:
     """Return the rows of one line, and one of REASONS if some of it could not be read."""
     if len(raw) > limits.line_bytes:
-        return [], "line too long"
+        return [], LINE_TOO_LONG
     line = raw.strip()
     speaks = line_may_speak if source.head is None else may_speak_elsewhere
     # A line still being written may end in an inner } before the word that tells its type.

@@ -5,19 +5,22 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
-from cortex.flows import transcript_batches
+from cortex.flows import extract_transcripts, transcript_batches
 from cortex.flows.reading.transcript_reader import read_turns
+from cortex.flows.run.run import Run
 from cortex.storage.staging import transcripts
 from cortex.storage.store import Store
 from cortex.transforms.schemas import EVENTS, TURNS, Table
 from cortex.transforms.transcripts.transcript import Source
-from tests.bench import NOW, Bench
+from tests.bench import NOW, Bench, leftovers
 from tests.transcripts import KELP, START, Talk, lines
 
 PIECE = 40_000
-# A run of its own that is sent a signal once half of the bytes are committed, by its own progress.
+# A run of its own that is sent a signal once a share of the bytes is committed, by its own progress.
 STOPPED_RUN = """
 import os, sys
 from datetime import datetime
@@ -30,10 +33,11 @@ from cortex.storage.settings.settings import Settings
 from cortex.storage.staging import transcripts
 
 home, piece, number, now = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), sys.argv[4]
+share = float(sys.argv[5])
 transcripts.PIECE_BYTES = transcript_batches.PIECE_BYTES = piece
 
 def progress(stage, done, total):
-    if stage == "extract" and done >= total // 2:
+    if stage == "extract" and done >= int(total * share):
         os.kill(os.getpid(), number)
 
 context = Context(Settings(home=home), lambda settings: None, lambda: datetime.fromisoformat(now))
@@ -63,24 +67,26 @@ def rows(home: Path, table: Table) -> list[dict]:
     return Store(home).lake.read(table).sort_by(order).to_pylist()
 
 
-def stopped(bench: Bench, number: signal.Signals) -> subprocess.CompletedProcess[bytes]:
-    words = [str(bench.home), str(PIECE), str(number.value), NOW.isoformat()]
+def stopped(bench: Bench, number: signal.Signals, share: float = 0.5) -> subprocess.CompletedProcess[bytes]:
+    words = [str(bench.home), str(PIECE), str(number.value), NOW.isoformat(), str(share)]
     return subprocess.run([sys.executable, "-c", STOPPED_RUN, *words], capture_output=True, timeout=120)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+@pytest.mark.parametrize("share", [0.5, 1.0])  # between two pieces; between the last one and the events
 def test_a_run_stopped_midway_keeps_its_pieces_and_the_next_gives_what_an_unbroken_one_does(
-    tmp_path: Path, talk: Talk, number: signal.Signals
+    tmp_path: Path, talk: Talk, number: signal.Signals, share: float
 ) -> None:
     whole, broken = (Bench(tmp_path / name, tmp_path / "projects") for name in ("whole", "broken"))
     path = talk.write(tmp_path / "projects")
     whole.stage(path)
-    whole.run(now=NOW)
+    assert whole.run(now=NOW).transcripts == 1
     broken.stage(path)
-    assert stopped(broken, number).returncode != 0
-    kept = rows(broken.home, TURNS)
-    assert 0 < len(kept) < len(rows(whole.home, TURNS)) and not rows(broken.home, EVENTS)
-    broken.run(now=NOW)
+    assert stopped(broken, number, share).returncode != 0
+    kept, is_read = rows(broken.home, TURNS), share == 1
+    assert kept and (kept == rows(whole.home, TURNS)) == is_read and not rows(broken.home, EVENTS)
+    assert broken.run(now=NOW).transcripts == (not is_read)
+    assert leftovers(broken.home) == leftovers(whole.home) == []
     for table in (TURNS, EVENTS):
         assert rows(broken.home, table) == rows(whole.home, table) != []
     assert Store(broken.home).lake.manifest.cursors == Store(whole.home).lake.manifest.cursors
@@ -116,21 +122,73 @@ def test_sessions_read_in_part_have_their_events_though_the_rest_says_nothing_or
     assert rows(bench.home, EVENTS) and not Store(bench.home).lake.notes.unextracted
 
 
-def test_of_a_private_session_no_piece_is_taken_in_however_late_its_first_prompt_comes(
-    tmp_path: Path,
+def poison(monkeypatch: pytest.MonkeyPatch, session_id: str) -> None:
+    """Make the events of one session fail as a shape that nobody foresaw does."""
+    events_of = extract_transcripts.events_of
+
+    def poisoned(run: Run, project_id: str, turns: pa.Table, *more: object) -> pa.Table:
+        if pc.any(pc.equal(turns["session_id"], pa.scalar(session_id))).as_py():
+            raise ValueError("nobody foresaw this")
+        return events_of(run, project_id, turns, *more)
+
+    monkeypatch.setattr(extract_transcripts, "events_of", poisoned)
+
+
+@pytest.mark.usefixtures("contained_faults")
+@pytest.mark.parametrize("is_gone", [False, True])
+def test_a_session_read_in_part_whose_events_fail_waits_alone_and_is_tried_again(
+    tmp_path: Path, talk: Talk, monkeypatch: pytest.MonkeyPatch, is_gone: bool
+) -> None:
+    bench, sound = (Bench(tmp_path / name, tmp_path / "projects") for name in ("home", "sound"))
+    path, others = talk.write(tmp_path / "projects"), []
+    for name, folder in (("near", KELP), ("far", "/home/ada/far")):
+        other = Talk(name, cwd=folder)
+        other.user(f"Never use the old pump for the {name} harbour, since it leaks.")
+        other.assistant("Noted, the new pump it is.")
+        others.append(other.write(tmp_path / "projects"))
+    bench.stage(path)
+    stopped(bench, signal.SIGKILL)
+    if is_gone:
+        for left in (bench.home / "staging" / "transcripts").iterdir():
+            left.unlink()
+        path.rename(tmp_path / "gone")
+    bench.stage(*others)
+    with monkeypatch.context() as patched:
+        poison(patched, talk.session_id)
+        report = bench.run(now=NOW)
+    reasons = [(line.file, line.reason) for line in report.quarantined if "internal error" in line.reason]
+    [(named, reason)] = reasons
+    assert named == talk.session_id and reason.startswith("nothing extracted from session yet: ")
+    assert bench.store.staging.count_quarantined() == is_gone
+    assert {row["session_id"] for row in rows(bench.home, EVENTS)} == {other.stem for other in others}
+    assert [*bench.store.lake.notes.unextracted.values()] == [(talk.session_id,)]
+    bench.run(now=NOW)
+    assert not bench.store.lake.notes.unextracted
+    if is_gone:
+        assert talk.session_id in {row["session_id"] for row in rows(bench.home, EVENTS)}
+        return
+    sound.stage(path, *others)
+    sound.run(now=NOW)
+    assert rows(bench.home, EVENTS) == rows(sound.home, EVENTS)
+
+
+@pytest.mark.parametrize("before", [0, 200])
+def test_of_a_private_session_nothing_is_taken_in_or_kept_however_late_its_first_prompt_comes(
+    tmp_path: Path, before: int
 ) -> None:
     bench = Bench(tmp_path / "home", tmp_path / "projects")
     talk = Talk("private", cwd=KELP, start=START)
-    for number in range(200):
+    for number in range(201):
+        if number == before:
+            talk.user("#private The harbour is closed.")
         talk.assistant(f"Harbour {number} reports its levels in unit {number}. " * 8)
-    talk.user("#private The harbour is closed.")
-    talk.assistant("Noted.")
     path = talk.path_in(tmp_path / "projects")
     path.parent.mkdir(parents=True)
     path.write_bytes(lines(talk.records))
     bench.stage(path)
     bench.run(now=NOW)
     assert path.stat().st_size > 3 * PIECE and rows(bench.home, TURNS) == []
+    assert leftovers(bench.home) == []
 
 
 @pytest.mark.parametrize(
