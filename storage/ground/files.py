@@ -241,11 +241,22 @@ def folder_bytes(folder: Path) -> int:
 def remove_temporaries(home: Path) -> int:
     """Remove what killed writers left in the store; return how many files and folders. Under the lease."""
     removed = 0
-    for path in _listed(home / TEMPORARY):
+    for path in (*_listed(home / TEMPORARY), *_former_temporaries(home)):
         if _is_abandoned(path):
             _remove(path)
             removed += 1
     return removed
+
+
+# As earlier versions wrote next to a file's place. Others call their files .part too, but do not hide them.
+_FORMER_PART = re.compile(r"\..+\.part(?:\.wal)?")
+
+
+def _former_temporaries(home: Path) -> Iterator[Path]:
+    for folder in (home, home / "tables", *_listed(home / "staging")):
+        yield from (path for path in _listed(folder) if _FORMER_PART.fullmatch(path.name))
+    for folder in (home / "lake", home / "runs", home / "published"):
+        yield from (path for path in folder.rglob(".*.part*") if _FORMER_PART.fullmatch(path.name))
 
 
 def _remove(path: Path) -> None:

@@ -247,13 +247,18 @@ def with_closings(edges: pa.Table, memories: pa.Table, replies: pa.Table, events
     """
     last = _last_replies(replies)
     closings = list(_closings(memories, last, _checked(events))) if last else []
-    if not closings:
+    return in_place_of_pairs(edges, closings)
+
+
+def in_place_of_pairs(edges: pa.Table, new_edges: Sequence[Row]) -> pa.Table:
+    """Return EDGES with new ones in the place of those that their pairs had."""
+    if not new_edges:
         return edges
-    pairs = {frozenset((edge["source_id"], edge["target_id"])) for edge in closings}
+    pairs = {frozenset((edge["source_id"], edge["target_id"])) for edge in new_edges}
     others = [
         edge for edge in edges.to_pylist() if frozenset((edge["source_id"], edge["target_id"])) not in pairs
     ]
-    unique = {edge["edge_id"]: edge for edge in [*others, *closings]}
+    unique = {edge["edge_id"]: edge for edge in [*others, *new_edges]}
     return EDGES.of([edge for _, edge in sorted(unique.items())])
 
 

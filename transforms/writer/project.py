@@ -25,7 +25,6 @@ from cortex.transforms.memory.validity import Ending
 from cortex.transforms.policy import Policy
 from cortex.transforms.redaction.redact import kinds_of_secret, redact
 from cortex.transforms.schemas import (
-    EDGES,
     EPOCH,
     GLOBAL_SCOPE,
     MEMORIES,
@@ -42,7 +41,13 @@ from cortex.transforms.writer.answer import (
     parsed_answer,
     within_frame,
 )
-from cortex.transforms.writer.pairs import PAIR_COLUMNS, closing_edge, is_written, within_line
+from cortex.transforms.writer.pairs import (
+    PAIR_COLUMNS,
+    closing_edge,
+    in_place_of_pairs,
+    is_written,
+    within_line,
+)
 from cortex.transforms.writer.rendering import estimated_tokens
 from cortex.transforms.writer.request import ModelRequest, Prompt, Reply
 from cortex.transforms.writer.written import (
@@ -389,14 +394,7 @@ def with_project_answer(edges: pa.Table, memories: pa.Table, answer: ProjectAnsw
     for a, b in answer.contradicts:
         if a in active and b in active:
             new_edges.append(_unsure_edge(active[a], active[b]))
-    if not new_edges:
-        return edges
-    pairs = {frozenset((edge["source_id"], edge["target_id"])) for edge in new_edges}
-    others = [
-        edge for edge in edges.to_pylist() if frozenset((edge["source_id"], edge["target_id"])) not in pairs
-    ]
-    unique = {edge["edge_id"]: edge for edge in [*others, *new_edges]}
-    return EDGES.of([edge for _, edge in sorted(unique.items())])
+    return in_place_of_pairs(edges, new_edges)
 
 
 def words_are_of(text: str, members: Iterable[str]) -> bool:

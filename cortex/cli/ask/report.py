@@ -80,21 +80,21 @@ OBSERVED = (
     "This is observed, not tested: the two sides also differ in when the sessions were and what they were "
     "about, so memory need not be the cause of a difference."
 )
-# Of each comparison the names of its sides.
+# Of each comparison the names of its sides, and the heads of their columns.
 SIDES = {
-    "first_brief": ("Before the first brief", "after it"),
-    "memory": ("After it, without memory", "with memory"),
+    "first_brief": ("Before the first brief", "after it", "before", "after"),
+    "memory": ("After it, without memory", "with memory", "without", "with"),
 }
-# What each measure is called, and by how much it is multiplied for people.
+# What each measure is called, and what it is multiplied by for people.
 EFFECTS = {
-    "minutes_to_edit": ("active minutes to the first edit", 1, ""),
-    "turns_to_edit": ("turns to the first edit", 1, ""),
-    "read_again": ("files read that were read before", 100, " %"),
-    "asked_again": ("questions asked again, by 100 prompts", 100, ""),
-    "corrections": ("corrections by you, by 100 prompts", 100, ""),
-    "re_proposals": ("rejected ways taken, by 100 prompts", 100, ""),
+    "minutes_to_edit": ("minutes to first edit", 1),
+    "turns_to_edit": ("turns to first edit", 1),
+    "read_again": ("% of files read again", 100),
+    "asked_again": ("questions asked again", 100),
+    "corrections": ("corrections", 100),
+    "re_proposals": ("rejected ways taken", 100),
 }
-EFFECT_COLUMNS = ("measure", "first", "second", "difference", "99 % interval", "second is")
+UNITS = "Questions, corrections and rejected ways are by 100 prompts; minutes are active ones."
 
 
 def _effect_answer(report: EffectReport) -> Answer:
@@ -107,9 +107,11 @@ def _effect_answer(report: EffectReport) -> Answer:
     lines: list[str | Listing] = [OBSERVED]
     for name, of_name in report.comparisons.items():
         lines += ["", *_comparison_lines(of_name[-1], name, "")]
-        if len(of_name) > 2:  # one project is the same as all
-            for each in of_name[:-1]:
-                lines += _comparison_lines(each, name, report.labels[each.project_id])
+        by_project = of_name[:-1] if len(of_name) > 2 else ()  # one project is the same as all
+        for each in by_project:
+            lines += _comparison_lines(each, name, report.labels[each.project_id]) if each.is_enough else []
+        if few := sum(not each.is_enough for each in by_project):
+            lines.append(f"By itself {TOO_FEW}: {counted(few, 'project')}.")
     if report.window_share is not None:
         mean, low, high = (f"{100 * share:.1f}" for share in report.window_share)
         taken = f"What was shown took {mean} % of a context window of 200k tokens ({low} to {high} %)"
@@ -127,28 +129,33 @@ def _comparison_dict(comparison: Comparison) -> dict[str, object]:
 def _comparison_lines(comparison: Comparison, name: str, label: str) -> Iterator[str | Listing]:
     from cortex.transforms.views.effect import FEWEST_SESSIONS, TOO_FEW
 
-    first, second = SIDES[name]
-    place = f"{label}: " if label else ""
-    sides = (
-        f"{place}{first} {counted(comparison.base_sessions, 'session')}, {second} {comparison.sessions}"
-        + ("" if label else f", in {counted(comparison.projects, 'project')} with both")
-    )
+    first, second, *heads = SIDES[name]
+    counts = [counted(count, "session") for count in (comparison.base_sessions, comparison.sessions)]
+    if not label:
+        of_side = (comparison.base_projects, comparison.projects)
+        counts = [
+            f"{count} in {counted(projects, 'project')}"
+            for count, projects in zip(counts, of_side, strict=True)
+        ]
+    sides = f"{f'{label}: ' if label else ''}{first}: {counts[0]}; {second}: {counts[1]}"
     if not comparison.is_enough:
-        yield f"{sides}: {TOO_FEW} (it takes {FEWEST_SESSIONS} on each side)."
+        needed = f"it takes {FEWEST_SESSIONS} on each side, in the same projects"
+        yield f"{sides}. {TOO_FEW.capitalize()}: {needed}."
         return
     rows = [_difference_row(each) for each in comparison.differences]
-    yield Listing(sides, EFFECT_COLUMNS, rows, numbers={"first", "second", "difference"}, wraps="measure")
+    yield Listing(
+        sides, ["measure", *heads, "difference, 99 %", "it is"], rows, numbers=set(heads), wraps="measure"
+    )
 
 
 def _difference_row(difference: Difference) -> list[str]:
-    words, times, unit = EFFECTS[difference.measure]
-    figures = (
-        *(difference.base_mean, difference.mean, difference.difference),
-        *(difference.low, difference.high),
-    )
-    shown = ["" if figure is None else f"{times * figure:.1f}{unit}" for figure in figures]
-    between = f"{shown[3]} to {shown[4]}" if shown[3] else ""
-    return [words, *shown[:3], between, difference.verdict]
+    words, times = EFFECTS[difference.measure]
+    if difference.low is None:
+        return [words, "", "", "", difference.verdict]
+    figures = (difference.base_mean, difference.mean, difference.difference, difference.low, difference.high)
+    # A zero of either sign is one zero.
+    base, mean, apart, low, high = (f"{round(times * (figure or 0.0), 1) + 0.0:.1f}" for figure in figures)
+    return [words, base, mean, f"{apart} ({low} to {high})", difference.verdict]
 
 
 def _effect_hints(report: EffectReport) -> list[str]:
@@ -159,8 +166,9 @@ def _effect_hints(report: EffectReport) -> list[str]:
             "No session that was read has been shown a brief yet: there are no two sides to compare."
         )
     if overall.is_enough:
+        hints.append(UNITS)
         hints.append(
-            "Lower is what is wished for. Of measures that nothing changed, 1 to 5 in 100 differ anyway."
+            "Lower is what is wished for. Of measures that nothing changed, up to 4 in 100 differ anyway."
         )
     if report.across:
         hints.append(

@@ -7,12 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cortex.cli.ask.report import _effect_answer
 from cortex.flows.operations.care.report import (
+    EffectReport,
     MonthReport,
     ReportLine,
     report_html,
     report_markdown,
 )
+from cortex.transforms.views.effect import COMPARED, MEASURES, TOO_FEW, compared
 
 HEADINGS = ["Decisions", "Gotchas", "Corrections", "Said again and again", "Left open"]
 
@@ -89,3 +92,40 @@ def test_nothing_that_was_said_becomes_a_link_an_image_or_a_tag(hostile):
 def test_a_page_has_as_many_items_as_there_are_texts_whatever_they_say(text):
     page = report_html(month(text, text))
     assert page.count("<li>") == page.count("</li>") == 2
+
+
+# -- What changed with memory
+
+
+def test_where_nothing_was_shown_yet_the_effect_is_too_little_to_tell(cortex, samples):
+    answer = cortex("report", "--effect", "--all-projects")
+    assert answer.code == 0 and answer.out.startswith("This is observed, not tested")
+    assert answer.out.lower().count(TOO_FEW) >= 2 and "has been shown a brief yet" in answer.err
+    report = cortex("report", "--effect", "--all-projects", "--json").json
+    assert report["comparisons"].keys() == COMPARED.keys() and report["note"] in answer.out
+    overall = report["comparisons"]["first_brief"][-1]
+    assert [each["measure"] for each in overall["differences"]] == list(MEASURES)
+    assert {each["verdict"] for each in overall["differences"]} == {TOO_FEW}
+
+
+def test_the_effect_is_of_all_months_and_is_printed(cortex, samples):
+    assert cortex("report", "--effect", "--html").code == 2
+    assert cortex("report", "--effect", "--month", "2026-09").code == 2
+
+
+def test_a_difference_is_shown_with_its_interval_and_nothing_is_called_better():
+    def session(side, number):
+        measures = dict.fromkeys(MEASURES, number % 3 / 100)
+        measures["minutes_to_edit"] = number % 3 + 20.0 * (side == "before")
+        return {"project_id": "p", "side": side} | measures
+
+    sessions = [session(side, number) for side in ("before", "with") for number in range(9)]
+    comparisons = {name: compared(sessions, name) for name in COMPARED}
+    answer = _effect_answer(EffectReport({"p": "reef"}, comparisons, 1, 9, (0.01, 0.008, 0.012)))
+    [table] = [line for line in answer.lines if not isinstance(line, str)]
+    assert table.title == "Before the first brief: 9 sessions in 1 project; after it: 9 sessions in 1 project"
+    minutes, turns, *_ = table.rows
+    assert minutes[:3] == ["minutes to first edit", "21.0", "1.0"] and minutes[3].startswith("-20.0 (-2")
+    assert turns[3] == "0.0 (0.0 to 0.0)"
+    assert minutes[-1] == "lower" and turns[-1] == "no difference shown"
+    assert "1.0 % of a context window" in str(answer.lines[-1]) and "better" not in str(answer)
