@@ -33,7 +33,9 @@ _MAX_BYTES = 256 * 1024
 
 # Where what was shown waits for a run, as a row of the table `calls` whose transport is this; with more
 # waiting no run has taken any in for months.
-CALLS_FOLDER, TRANSPORT = "calls", "shown"
+CALLS_FOLDER, SHOWN_TRANSPORT = "calls", "shown"
+# The column of `uses` that counts it, by the row's `tool`: the event of a hook, or the command.
+COUNTED_AS = {ticket.SESSION_START: "briefs", ticket.USER_PROMPT: "prompts", "recall": "recalls"}
 MAX_WAITING = 1_000
 _MAX_SESSION_CHARS = 200
 
@@ -130,19 +132,35 @@ def row_of_shown(
 ) -> dict[str, object]:
     """Return the row of `calls` that says what a session was shown at an instant."""
     session = session_id[:_MAX_SESSION_CHARS].encode("utf-8", "replace").decode()
-    arguments = json.dumps({"memory_ids": memory_ids, "session_id": session}, sort_keys=True)
+    arguments = shown_arguments(session, memory_ids)
     return {
         "call_id": identity.content_id("shown", at, tool, project_id, arguments),
         "called_at": at,
         "project_id": project_id,
         "caller": "cortex",
-        "transport": TRANSPORT,
+        "transport": SHOWN_TRANSPORT,
         "tool": tool,
         "arguments": arguments,
         "outcome": "ok",
         "seconds": 0.0,
         "usd": 0.0,
     }
+
+
+def shown_arguments(session_id: str, memory_ids: list[str]) -> str:
+    """Return what a row of `calls` says of what was shown, as JSON."""
+    return json.dumps({"memory_ids": memory_ids, "session_id": session_id}, sort_keys=True)
+
+
+def shown_in(call: dict[str, object]) -> tuple[str, list[str]] | None:
+    """Return the session and the memories that a row of `calls` says it was shown; None for other rows."""
+    if call["transport"] != SHOWN_TRANSPORT:
+        return None
+    try:
+        arguments = json.loads(str(call["arguments"]))
+        return str(arguments["session_id"]), [str(name) for name in arguments["memory_ids"]]
+    except (ValueError, KeyError, TypeError):  # somebody else's file
+        return None
 
 
 def instant(now_ns: int) -> str:
