@@ -581,6 +581,11 @@ def test_what_was_shown_is_logged_by_id_and_session(kiln):
     assert json.loads(call["arguments"]) == {"memory_ids": ["firing-0001"], "session_id": "session-1"}
 
 
+def test_a_quoted_passage_is_logged_as_no_memory(kiln):
+    assert told(ask(kiln, "Do the kiln shelves need alumina wash before cobalt?"))
+    assert not (kiln.staging / "calls").exists()
+
+
 def test_no_file_holds_the_words_that_were_shown_but_the_index(kiln):
     ask(kiln, ASKED)
     files = [path for path in kiln.home.rglob("*") if path.is_file()]
