@@ -42,12 +42,12 @@ def main() -> None:
     event = sys.argv[1] if len(sys.argv) > 1 else ""
     home = home_in(os.environ)
     try:
-        if event == "session-start":
+        if event == ticket.SESSION_START:
             payload = read_payload()
             if not is_left_alone(home, payload):
                 session_start(home, payload)
                 start_background_run(home)
-        elif event == "user-prompt-submit":
+        elif event == ticket.USER_PROMPT:
             user_prompt_submit(home)
         elif event in TICKET_EVENTS:
             payload = read_payload()
@@ -93,7 +93,7 @@ def session_start(home: str, payload: dict[str, object]) -> None:
                 ticket.write_all(1, since)
                 log_brief(home, payload, since)
     except Exception as problem:  # the sweep comes all the same
-        log(home, "session-start", problem)
+        log(home, ticket.SESSION_START, problem)
     sweep.sweep(os.path.join(home, "staging"), transcript_of(payload, "transcript_path"), time.time_ns())
 
 
@@ -107,7 +107,7 @@ def log_brief(home: str, payload: dict[str, object], output: bytes | None) -> No
     project_id, ids, tokens = brief.shown_ids(home, folders_of(payload), output)
     session_id = field(payload, "session_id")
     staging = os.path.join(home, "staging")
-    shown.log_shown(staging, "session-start", project_id, session_id, ids, tokens, time.time_ns())
+    shown.log_shown(staging, ticket.SESSION_START, project_id, session_id, ids, tokens, time.time_ns())
 
 
 def user_prompt_submit(home: str) -> None:

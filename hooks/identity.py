@@ -8,6 +8,10 @@ import hashlib
 ID_HEX_DIGITS = 32
 
 
+# Characters of an id by which notes and recall name a memory, and by which it is cited.
+CITED_ID_CHARS = 8
+
+
 def content_id(*parts: str) -> str:
     """
     Return the id of a row: sha256 over its identifying parts, first 32 hex digits.

@@ -32,6 +32,7 @@ if TYPE_CHECKING or __package__:
         shortened,
         word_set,
     )
+    from cortex.hooks.identity import CITED_ID_CHARS
     from cortex.hooks.prose.memory_types import SHOWN_TYPES
     from cortex.hooks.prose.own_prose import PASTED_LINE, SIGN, TAG, own_prose
     from cortex.hooks.prose.plain import LONGEST_LINE, MONTHS, brief_line, has_plain_secret, without_emphasis
@@ -52,6 +53,7 @@ else:
         shortened,
         word_set,
     )
+    from identity import CITED_ID_CHARS
     from prose.memory_types import SHOWN_TYPES
     from prose.own_prose import PASTED_LINE, SIGN, TAG, own_prose
     from prose.plain import LONGEST_LINE, MONTHS, brief_line, has_plain_secret, without_emphasis
@@ -86,8 +88,8 @@ _WHY_CHARS = 160
 _REPLY_CHARS = 200
 # Below this share of the best result's score nothing is told: it held no fact, and took 20 tokens.
 _LEAST_SCORE = 0.2
-# Digits of an id that name it in `cortex show`, and of a session that tell it from others.
-_ID_DIGITS, _SESSION_DIGITS = 8, 6
+# Digits of a session's id that tell it from others.
+_SESSION_DIGITS = 6
 
 # Whose words are quoted. What tools and pages brought in stands in the transcript under another kind.
 _QUOTED_TRUSTS = ("user", "assistant")
@@ -100,10 +102,12 @@ _SHORT_CODE = lazy(r"^```\w*\n((?:[^\n`]{1,160}\n){1,3})```[^\S\n]*$", re.MULTIL
 class Note:
     """One line for the session: `shown` are the statements in it, to know them again by; `at` is when."""
 
-    __slots__ = ("at", "id", "line", "shown", "tokens")
+    __slots__ = ("at", "id", "is_memory", "line", "shown", "tokens")
 
-    def __init__(self, id: str, line: str, shown: list[str], at: tuple[int, int]) -> None:
-        self.id, self.line, self.shown, self.at = id, line, shown, at
+    def __init__(
+        self, id: str, line: str, shown: list[str], at: tuple[int, int], *, is_memory: bool = False
+    ) -> None:
+        self.id, self.line, self.shown, self.at, self.is_memory = id, line, shown, at, is_memory
         self.tokens = tokens_in(line) + 1
 
 
@@ -366,7 +370,8 @@ def _fact(row: Row, why: str, places: list[Place], marks: Mapping[str, str]) -> 
     by = "user" if row["trust"] == "user" else "noted"
     where = _where(by, row["updated_at"], places, row["memory_id"])
     shown_texts = [text, *([reason] if reason else [])]
-    return Note(row["memory_id"], f"{line} {where}", shown_texts, _instant(row["updated_at"], places))
+    at = _instant(row["updated_at"], places)
+    return Note(row["memory_id"], f"{line} {where}", shown_texts, at, is_memory=True)
 
 
 def _sentences_of(
@@ -464,7 +469,7 @@ def _where(by: str, instant: object, places: list[Place], id: str) -> str:
         first = places[0]
         session = re.sub(r"[^\w-]", "", first.session_id)[:_SESSION_DIGITS]
         parts.append(f"{session}:{first.lines[0]}" if session and first.lines else "")
-    parts.append(id[:_ID_DIGITS])
+    parts.append(id[:CITED_ID_CHARS])
     return f"({', '.join(part for part in parts if part)})"
 
 

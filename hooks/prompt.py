@@ -79,8 +79,6 @@ NOT_A_PERSONS = (
 
 # Of the journal's entry about what was shown.
 KIND, ACTOR = "recall", "prompt"
-# Of the log's row about it.
-EVENT = "user-prompt-submit"
 
 
 def prompt_output(home: str, payload: dict[str, object], folders: list[str], now_ns: int) -> bytes | None:
@@ -115,8 +113,9 @@ def prompt_output(home: str, payload: dict[str, object], folders: list[str], now
         return None
     shown_text = "\n".join([FRAME, *(text for note in matches for text in (note.line, *note.shown))])
     _write_entry(staging, project_id, sorted(echo.fingerprints_of(shown_text)), now_ns)
-    ids, tokens = [note.id for note in matches], FRAME_TOKENS + sum(note.tokens for note in matches)
-    shown.log_shown(staging, EVENT, project_id, session_id, ids, tokens, now_ns)
+    memory_ids = [note.id for note in matches if note.is_memory]
+    tokens = FRAME_TOKENS + sum(note.tokens for note in matches)
+    shown.log_shown(staging, ticket.USER_PROMPT, project_id, session_id, memory_ids, tokens, now_ns)
     context = brief.harmless("\n".join([FRAME, *(note.line for note in matches)]))
     inner = {"hookEventName": "UserPromptSubmit", "additionalContext": context}
     return json.dumps({"hookSpecificOutput": inner}).encode()

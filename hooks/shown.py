@@ -33,7 +33,9 @@ _MAX_BYTES = 256 * 1024
 
 # Where what was shown waits for a run, as a row of the table `calls` whose transport is this; with more
 # waiting no run has taken any in for months.
-CALLS_FOLDER, TRANSPORT = "calls", "shown"
+CALLS_FOLDER, SHOWN_TRANSPORT = "calls", "shown"
+# The column of `uses` that counts it, by the row's `tool`: the event of a hook, or the command.
+COUNTED_AS = {ticket.SESSION_START: "briefs", ticket.USER_PROMPT: "prompts", "recall": "recalls"}
 MAX_WAITING = 1_000
 _MAX_SESSION_CHARS = 200
 
@@ -110,12 +112,12 @@ def log_shown(
     staging: str, tool: str, project_id: str, session_id: str, memory_ids: list[str], tokens: int, now_ns: int
 ) -> None:
     """
-    Note in the log of calls which memories a session was shown, by their ids alone, and how many tokens.
+    Note in the log of calls which memories a session was shown, by their ids, and all tokens.
 
     `tool` says where: the event of the hook. It reinforces nothing: nobody asked for them.
     """
     folder = os.path.join(staging, CALLS_FOLDER)
-    if not memory_ids or is_full(folder):
+    if not tokens or is_full(folder):
         return
     row = row_of_shown(tool, project_id, session_id, memory_ids, tokens, instant(now_ns))
     path = os.path.join(folder, f"{row['call_id']}.json")
@@ -130,20 +132,38 @@ def row_of_shown(
 ) -> dict[str, object]:
     """Return the row of `calls` that says what a session was shown at an instant."""
     session = session_id[:_MAX_SESSION_CHARS].encode("utf-8", "replace").decode()
-    values = {"memory_ids": memory_ids, "session_id": session, "tokens": tokens}
-    arguments = json.dumps(values, sort_keys=True)
+    arguments = shown_arguments(session, memory_ids, tokens)
     return {
         "call_id": identity.content_id("shown", at, tool, project_id, arguments),
         "called_at": at,
         "project_id": project_id,
         "caller": "cortex",
-        "transport": TRANSPORT,
+        "transport": SHOWN_TRANSPORT,
         "tool": tool,
         "arguments": arguments,
         "outcome": "ok",
         "seconds": 0.0,
         "usd": 0.0,
     }
+
+
+def shown_arguments(session_id: str, memory_ids: list[str], tokens: int | None) -> str:
+    """Return what a row of `calls` says of what was shown, as JSON; tokens that nobody noted are None."""
+    values = {"memory_ids": memory_ids, "session_id": session_id, "tokens": tokens}
+    return json.dumps(values, sort_keys=True)
+
+
+def shown_in(call: dict[str, object]) -> tuple[str, list[str], int | None] | None:
+    """Return the session, the memories and the tokens that a row of `calls` says it was shown, or None."""
+    if call["transport"] != SHOWN_TRANSPORT:
+        return None
+    try:
+        arguments = json.loads(str(call["arguments"]))
+        tokens = arguments.get("tokens")
+        ids = [str(name) for name in arguments["memory_ids"]]
+        return str(arguments["session_id"]), ids, tokens if isinstance(tokens, int) else None
+    except (AttributeError, ValueError, KeyError, TypeError):  # somebody else's file
+        return None
 
 
 def instant(now_ns: int) -> str:

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 TICKET_VERSION = 1
 
+# Events of hooks that show something, and leave no ticket.
+SESSION_START, USER_PROMPT = "session-start", "user-prompt-submit"
+
 # Folders of staging.
 NEW, CLAIMED, QUARANTINED, TRANSCRIPTS = "new", "claimed", "set_aside", "transcripts"
 TEMP, SEEN = "tmp", "seen"

@@ -539,7 +539,7 @@ USES = Table(
             pa.bool_(),
             "whether the person then refused a call or complained with a name of the memory",
         ),
-        column("turns", pa.int64(), "turns that the session had when this was counted", unit="count"),
+        column("inputs", pa.string(), "hash of all that the rows of this session were counted from"),
     ),
 )
 

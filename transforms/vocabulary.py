@@ -126,7 +126,3 @@ def caller_role(text: str) -> CallerRole:
     if not subject or role not in ROLES or not (not folder or folder.startswith(("/", "~"))):
         raise ValueError(text)
     return CallerRole(subject, role, folder)
-
-
-# The transport of rows of CALLS that say which memories a session was handed.
-SHOWN_TRANSPORT = "shown"

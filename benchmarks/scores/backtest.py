@@ -341,7 +341,8 @@ def _used(
     ]
     own = each_key_once(TURNS, turns.filter(pc.field("session_id") == name))
     showings = pa.Table.from_pylist(rows, schema=SHOWINGS)
-    uses = session_uses(showings, memory_names(handed.memories, vocabulary), own, policy, project_id)
+    names, inputs = memory_names(handed.memories, vocabulary), {name: ""}
+    uses = session_uses(showings, names, own, policy, project_id, inputs)
     used = {row["memory_id"] for row in uses.to_pylist() if row["used_at"] or row["is_cited"]}
     result = []
     for row in handed.memories:

@@ -16,7 +16,6 @@ import pyarrow.compute as pc
 
 from cortex.flows.run.run import Run
 from cortex.hooks.evidence.statements import outcome_parts
-from cortex.storage.lake.lake import each_key_once
 from cortex.storage.lake.manifest import Output
 from cortex.storage.published.catalogue import projects_document
 from cortex.storage.published.published import SNAPSHOTS, SnapshotFile, SnapshotRows
@@ -41,11 +40,14 @@ from cortex.transforms.schemas import (
     values,
 )
 from cortex.transforms.views.metrics import (
+    TURN_COLUMNS_OF_INPUTS,
+    TURN_COLUMNS_OF_USE,
     memory_names,
     session_metrics,
     session_uses,
     showings_in,
     still_counted,
+    use_inputs,
 )
 from cortex.transforms.words.facts import Vocabulary
 from cortex.transforms.words.sentences import shortened
@@ -53,7 +55,7 @@ from cortex.transforms.words.sentences import shortened
 # -- What the last snapshots hold of scopes that have not changed since: a run makes only what it touched.
 
 # Raise it when the code that makes snapshots makes other rows of the same inputs.
-SNAPSHOTS_VERSION = "2"
+SNAPSHOTS_VERSION = "3"
 # Snapshots of what the tables hold on a day; the others follow from what was said alone.
 OF_TABLES = (MEMORIES, EDGES, PROJECTS)
 OF_SESSIONS = (METRICS, SESSIONS)
@@ -102,14 +104,19 @@ def last_snapshots(run: Run) -> Snapshots:
 
 def _fingerprints_of(run: Run, table: Table) -> dict[str, str]:
     outputs, states = run.ledger.notes.outputs, {}
+
+    def noted_of(scope: str) -> list[str]:
+        return [outputs.get(Output(stage, scope), "") for stage in ("embed", "link", "decay")]
+
     for scope in run.readings.scopes():
-        noted = [outputs.get(Output(stage, scope), "") for stage in ("embed", "link", "decay")]
+        noted = noted_of(scope)
         if scope in run.outcome.failed or not all(noted):
             continue
         version = (SNAPSHOTS_VERSION, str(table.version))
         state = [run.fingerprints.inputs(scope)] if table in OF_SESSIONS else noted
         if table in BY_SESSION:
-            state = [*noted, *(run.store.lake.fingerprint(CALLS, part) for part in run.readings.parts(scope))]
+            calls = (run.store.lake.fingerprint(CALLS, part) for part in run.readings.parts(scope))
+            state = [*noted, *noted_of(GLOBAL_SCOPE), *calls]  # sessions are shown what holds everywhere too
         states[scope] = content_id(*version, *state)
     return states
 
@@ -393,24 +400,20 @@ def _counted_uses(run: Run, known: Snapshots, scope: str, vocabulary: Vocabulary
     names = memory_names(memories, vocabulary)
     held = pa.array(sorted({row["memory_id"] for row in memories}), pa.string())
     showings = showings.filter(pc.is_in(showings["memory_id"], held))
-    before = known.former_rows_of(USES, scope)
-    sessions = set(values(showings, "session_id"))
-    kept = still_counted(before, showings, names, _turn_counts(run, parts, sessions))
-    fresh = sessions - kept
-    turns = each_key_once(TURNS, pa.concat_tables([lake.read(TURNS, p, sessions=fresh) for p in parts]))
-    if run.readings.is_past:
-        turns = turns.filter(pc.less_equal(turns["said_at"], pa.scalar(run.now, UTC_US)))
-    is_kept = pc.is_in(before["session_id"], pa.array(sorted(kept), pa.string()))
+
+    def turns_of(sessions: set[str], columns: list[str]) -> pa.Table:
+        # With the copies that forks carry: what one session did depends on no other.
+        turns = pa.concat_tables([lake.read(TURNS, part, columns, sessions) for part in parts])
+        is_past = pc.less_equal(turns["said_at"], pa.scalar(run.now, UTC_US))
+        return turns.filter(is_past) if run.readings.is_past else turns
+
+    states = turns_of(set(values(showings, "session_id")), TURN_COLUMNS_OF_INPUTS)
+    inputs = use_inputs(showings, names, states, run.policy, SNAPSHOTS_VERSION)
+    # An erasure rewrites turns in place: they keep their ids.
+    before = USES.empty() if scope in lake.notes.to_wipe else known.former_rows_of(USES, scope)
+    kept = still_counted(before, inputs)
+    fresh = inputs.keys() - set(values(kept, "session_id"))
     counted = showings.filter(pc.is_in(showings["session_id"], pa.array(sorted(fresh), pa.string())))
-    rows = pa.concat_tables([before.filter(is_kept), session_uses(counted, names, turns, run.policy, scope)])
+    turns = turns_of(fresh, TURN_COLUMNS_OF_USE)
+    rows = pa.concat_tables([kept, session_uses(counted, names, turns, run.policy, scope, inputs)])
     return rows.sort_by([("session_id", "ascending"), ("memory_id", "ascending")])
-
-
-def _turn_counts(run: Run, parts: Sequence[str], sessions: set[str]) -> dict[str, int]:
-    columns = ["turn_id", "session_id"]
-    read = [run.store.lake.read(TURNS, part, columns, sessions) for part in parts]
-    counts: dict[str, set[str]] = defaultdict(set)
-    for rows in read:
-        for turn_id, session_id in zip(values(rows, "turn_id"), values(rows, "session_id"), strict=True):
-            counts[session_id].add(turn_id)
-    return {name: len(ids) for name, ids in counts.items()}

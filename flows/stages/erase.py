@@ -9,7 +9,6 @@ from collections.abc import (
     Collection,
     Iterable,
     Iterator,
-    Mapping,
 )
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -20,6 +19,7 @@ import pyarrow.compute as pc
 
 from cortex.flows.publishing.passages import hashes_in_tables, kept_cut
 from cortex.flows.run.run import Run, stage
+from cortex.hooks.shown import shown_arguments, shown_in
 from cortex.storage.lake.lake import Change, Lake, each_key_once
 from cortex.storage.staging.staging import drop_quarantined
 from cortex.transforms.extract.ground.settled import settled_rows
@@ -70,28 +70,40 @@ if TYPE_CHECKING:
     import polars as pl
 
 
-# -- What erasing leaves of the audit log: no call of a project that was reset, none of before what is kept.
+# -- What erasing leaves of the log of calls: none of a project that was reset, of before what is kept, none
+# that says that something forgotten was shown.
 
 
 def erase_calls(
-    lake: Lake, change: Change, reset_until: Mapping[str, datetime], retention: Retention
+    lake: Lake, change: Change, tombstones: Tombstones, gone: Collection[str], retention: Retention
 ) -> None:
     """
     Drop the calls that were noted in a project up to its reset, and all of before what is kept.
 
-    `reset_until` has the instant of the reset by project. A call has no words: forgetting a memory or session
-    leaves nothing of it here.
+    Of what sessions were shown, forgotten sessions and the memories that are `gone`, by id, go as well. What
+    a program called has no words of them and stays.
     """
     for project_id in lake.manifest.partitions(CALLS.name):
         rows = lake.read(CALLS, project_id)
         kept = rows
-        if project_id in reset_until:
-            kept = kept.filter(pc.field("called_at") > reset_until[project_id])
+        if project_id in tombstones.projects:
+            kept = kept.filter(pc.field("called_at") > tombstones.projects[project_id])
         since = retention.of(project_id).since
         if since is not None:
             kept = kept.filter(pc.field("called_at") >= since)
-        if kept.num_rows < rows.num_rows:
+        kept = CALLS.of(list(_shown_after(kept, tombstones.session_ids, gone)))
+        if not kept.equals(rows):
             change.replace(CALLS, project_id, kept)
+
+
+def _shown_after(calls: pa.Table, sessions: Collection[str], gone: Collection[str]) -> Iterator[Row]:
+    """Yield CALLS without the sessions and memories that are gone from what was shown."""
+    for call in calls.to_pylist():
+        session, ids, tokens = shown_in(call) or ("", [], None)
+        left = [name for name in ids if name not in gone]
+        if session in sessions or (ids and not left):
+            continue
+        yield {**call, "arguments": shown_arguments(session, left, tokens)} if left != ids else call
 
 
 # -- What of a language model's replies an erasure leaves: nothing that says what is to be forgotten.
@@ -298,7 +310,7 @@ class _Erasure:
                 if not mine.equals(_of_scope(self._journal, scope)):
                     change.replace(JOURNAL, scope, mine)
             self._drop_vectors(change, scopes)
-            erase_calls(lake, change, self._tombstones.projects, run.retention)
+            erase_calls(lake, change, self._tombstones, self._gone, run.retention)
             judged = {**change.notes.judged, **unjudged}
             notes = replace(change.notes, retained=run.retention.fingerprint or None, judged=judged)
             change.notes = notes.due_to_wipe(scopes)

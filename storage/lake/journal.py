@@ -2,7 +2,8 @@
 The journal, and the audit log: what cannot be derived again, as single files until a run takes them in.
 
 A call is noted as one durable file in `staging/calls/`, without the lease, and a run takes the files into the
-lake. What was said in a call is not in its row, so that nothing has to be erased from it.
+lake. What was said in a call is not in its row; of what a session was shown it holds ids, and an erasure
+takes those of what is forgotten.
 """
 
 import json

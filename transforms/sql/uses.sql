@@ -3,7 +3,7 @@
 --         turns (session_id, agent_id, kind, said_at, text, tool_input)
 -- params  $complaint (RE2, case folded), $cited_chars (characters of an id)
 -- writes  session_id, memory_id, shown_at, briefs, prompts, recalls, used_at (UTC instant or null),
---         used_name (or null), is_cited, is_corrected, turns (count); one row per session and memory shown in it
+--         used_name (or null), is_cited, is_corrected; one row per session and memory shown in it
 with
 spoken as (
     select
@@ -67,13 +67,6 @@ cited as (
         and spoken.kind = 'text'
         and spoken.said_at >= showings.shown_at
         and contains(spoken.words, left(showings.memory_id, $cited_chars))
-),
-sizes as (
-    select
-        session_id,
-        count(*) as turns
-    from turns
-    group by session_id
 )
 select
     showings.session_id,
@@ -85,15 +78,12 @@ select
     used.used_at,
     used.used_name,
     cited.memory_id is not null as is_cited,
-    coalesce(used.is_corrected, false) as is_corrected,
-    coalesce(sizes.turns, 0) as turns
+    coalesce(used.is_corrected, false) as is_corrected
 from showings
 left join used
     on showings.session_id = used.session_id and showings.memory_id = used.memory_id
 left join cited
     on showings.session_id = cited.session_id and showings.memory_id = cited.memory_id
-left join sizes
-    on showings.session_id = sizes.session_id
 order by
     showings.session_id,
     showings.memory_id

@@ -79,11 +79,9 @@ def session_effects(turns: pa.Table, metrics: pa.Table, calls: pa.Table, policy:
 def handed_in(calls: pa.Table) -> pa.Table:
     """Return HANDED, one row a session that CALLS say was shown something."""
     rows: dict[str, Row] = {}
-    for call, arguments in shown_calls(calls):
-        session, tokens = str(arguments["session_id"]), arguments.get("tokens")
+    for call, (session, _, tokens) in shown_calls(calls):
         row = rows.setdefault(session, {"session_id": session, "shown_at": call["called_at"], "tokens": 0})
-        is_known = isinstance(tokens, int) and row["tokens"] is not None
-        row["tokens"] = row["tokens"] + tokens if is_known else None
+        row["tokens"] = None if None in (tokens, row["tokens"]) else row["tokens"] + tokens
     return pa.Table.from_pylist([rows[key] for key in sorted(rows)], schema=HANDED)
 
 

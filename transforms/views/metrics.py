@@ -3,7 +3,6 @@ How each session went, what was decided again, and what sessions did with what t
 memory must prove its worth.
 """
 
-import json
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
@@ -13,7 +12,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cortex.hooks.identity import CITED_ID_CHARS, content_id
 from cortex.hooks.prose.own_prose import EDIT_TOOLS, READ_TOOLS
+from cortex.hooks.shown import COUNTED_AS, shown_in
 from cortex.transforms.database import query
 from cortex.transforms.extract.ground.phrases import Phrasebook
 from cortex.transforms.extract.plans import plan_continuity
@@ -27,7 +28,6 @@ from cortex.transforms.schemas import (
     column,
     values,
 )
-from cortex.transforms.vocabulary import SHOWN_TRANSPORT
 from cortex.transforms.words.facts import (
     CODE_NAME,
     NUMBER,
@@ -265,21 +265,17 @@ NAMES = arrow_of(
     ]
 )
 TURN_COLUMNS_OF_USE = ["session_id", "agent_id", "kind", "said_at", "text", "tool_input"]
-# Where what was shown is counted, by the event of a hook or the command.
-_COUNTED_AS = {"session-start": "briefs", "user-prompt-submit": "prompts", "recall": "recalls"}
+TURN_COLUMNS_OF_INPUTS = ["session_id", "turn_id", "said_at", "reader_version"]
 # Shorter names occur by chance ("md", "v1"); of many names the first are those of the statement itself.
 _SHORTEST_NAME, _MOST_NAMES = 4, 12
 _HAS_LETTERS = re.compile(r"[^\W\d_]{2}")
-# Digits of an id by which the prompt hook and recall name a memory.
-ID_CHARS_OF_CITATION = 8
 
 
 def showings_in(calls: pa.Table) -> pa.Table:
     """Return SHOWINGS, one row a session and memory: what hooks and recall noted in CALLS of one project."""
     rows: dict[tuple[str, str], Row] = {}
-    for call, arguments in shown_calls(calls):
-        session, column_name = str(arguments["session_id"]), _COUNTED_AS[call["tool"]]
-        ids = map(str, arguments["memory_ids"])
+    for call, (session, ids, _) in shown_calls(calls):
+        column_name = COUNTED_AS[call["tool"]]
         for name in dict.fromkeys(ids):
             empty = {"shown_at": call["called_at"], "briefs": 0, "prompts": 0, "recalls": 0}
             row = rows.setdefault((session, name), {"session_id": session, "memory_id": name, **empty})
@@ -287,17 +283,12 @@ def showings_in(calls: pa.Table) -> pa.Table:
     return pa.Table.from_pylist([rows[key] for key in sorted(rows)], schema=SHOWINGS)
 
 
-def shown_calls(calls: pa.Table) -> Iterator[tuple[Row, Mapping[str, Any]]]:
-    """Yield the rows of CALLS that say what a session was shown, the oldest first, with their arguments."""
+def shown_calls(calls: pa.Table) -> Iterator[tuple[Row, tuple[str, list[str], int | None]]]:
+    """Yield the rows of CALLS that say what a session was shown, oldest first, and what that is."""
     for call in calls.sort_by("called_at").to_pylist():
-        if call["transport"] != SHOWN_TRANSPORT or call["tool"] not in _COUNTED_AS:
-            continue
-        try:
-            arguments = json.loads(call["arguments"])
-            if isinstance(arguments["memory_ids"], list) and "session_id" in arguments:
-                yield call, arguments
-        except (ValueError, KeyError, TypeError):  # somebody else's file
-            continue
+        showing = shown_in(call)
+        if showing and call["tool"] in COUNTED_AS:
+            yield call, showing
 
 
 def memory_names(memories: Iterable[Row], vocabulary: Vocabulary) -> pa.Table:
@@ -312,50 +303,58 @@ def memory_names(memories: Iterable[Row], vocabulary: Vocabulary) -> pa.Table:
     return pa.Table.from_pylist(rows, schema=NAMES)
 
 
+def use_inputs(
+    showings: pa.Table, names: pa.Table, turns: pa.Table, policy: Policy, version: str
+) -> dict[str, str]:
+    """
+    Return for each session of SHOWINGS the fingerprint of all that its USES are counted from.
+
+    That is what it was shown, the NAMES of that, its turns (TURN_COLUMNS_OF_INPUTS; what an erasure rewrites
+    in place is not seen), the policy's complaints and the `version` of the code.
+    """
+    names_of: dict[str, list[str]] = defaultdict(list)
+    for row in names.to_pylist():
+        names_of[row["memory_id"]].append(row["name"])
+    shown: dict[str, list[str]] = defaultdict(list)
+    for row in showings.to_pylist():
+        shown[row["session_id"]].append(repr([*row.values(), *sorted(names_of[row["memory_id"]])]))
+    turns_of: dict[str, set[str]] = defaultdict(set)
+    for session, *turn in zip(*(values(turns, name) for name in TURN_COLUMNS_OF_INPUTS), strict=True):
+        turns_of[session].add(repr(turn))
+    rules = (version, Phrasebook.of(policy).complaint.pattern.pattern, str(CITED_ID_CHARS))
+    return {name: content_id(*rules, *sorted(rows), *sorted(turns_of[name])) for name, rows in shown.items()}
+
+
 def session_uses(
-    showings: pa.Table, names: pa.Table, turns: pa.Table, policy: Policy, scope: str
+    showings: pa.Table,
+    names: pa.Table,
+    turns: pa.Table,
+    policy: Policy,
+    scope: str,
+    inputs: Mapping[str, str],
 ) -> pa.Table:
     """
     Return USES of the sessions of one project, ordered by session and memory.
 
-    Takes SHOWINGS, NAMES and TURNS. A memory was used where a call of a tool after it was shown has one of
-    its names, and the person had not said that name by then: what they typed themselves needs no memory.
+    Takes SHOWINGS, NAMES, TURNS, and the `use_inputs` of the sessions. A memory was used where a call of a
+    tool after it was shown has one of its names, and the person had not said that name by then: what they
+    typed themselves needs no memory.
     """
     rows = query(
         "uses",
-        {"complaint": Phrasebook.of(policy).complaint.pattern.pattern, "cited_chars": ID_CHARS_OF_CITATION},
+        {"complaint": Phrasebook.of(policy).complaint.pattern.pattern, "cited_chars": CITED_ID_CHARS},
         showings=showings,
         names=names,
         turns=turns.select(TURN_COLUMNS_OF_USE),
     )
     rows = rows.append_column("project_id", pa.array([scope] * rows.num_rows, pa.string()))
+    of_rows = [inputs[name] for name in values(rows, "session_id")]
+    rows = rows.append_column("inputs", pa.array(of_rows, pa.string()))
     return rows.select(USES.arrow.names).cast(USES.arrow)
 
 
-def still_counted(
-    known: pa.Table, showings: pa.Table, names: pa.Table, turn_counts: Mapping[str, int]
-) -> set[str]:
-    """
-    Return the sessions of which `known` USES are what counting again would give.
-
-    They were shown the same as often, have as many turns (`turn_counts`), and what was used is still a name
-    of its memory: of one that was forgotten or reworded nothing stays.
-    """
-    named = set(zip(values(names, "memory_id"), values(names, "name"), strict=True))
-    before, now = _shown_in(known), _shown_in(showings)
-    changed = {
-        row["session_id"]
-        for row in known.select(["session_id", "memory_id", "used_name", "turns"]).to_pylist()
-        if row["turns"] != turn_counts.get(row["session_id"], 0)
-        or (row["used_name"] is not None and (row["memory_id"], row["used_name"]) not in named)
-    }
-    return {name for name, shown in now.items() if before.get(name) == shown and name not in changed}
-
-
-def _shown_in(rows: pa.Table) -> dict[str, dict[str, tuple[int, ...]]]:
-    """Return session → memory → how often it was shown: in briefs, beside messages, by recall."""
-    shown: dict[str, dict[str, tuple[int, ...]]] = defaultdict(dict)
-    columns = [values(rows, name) for name in ("session_id", "memory_id", *_COUNTED_AS.values())]
-    for session, memory, *counts in zip(*columns, strict=True):
-        shown[session][memory] = tuple(counts)
-    return shown
+def still_counted(known: pa.Table, inputs: Mapping[str, str]) -> pa.Table:
+    """Return the rows of `known` USES whose sessions have the same `inputs` now."""
+    counted_from = zip(values(known, "session_id"), values(known, "inputs"), strict=True)
+    is_kept = [inputs.get(session) == former for session, former in counted_from]
+    return known.filter(pa.array(is_kept, pa.bool_()))

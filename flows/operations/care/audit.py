@@ -12,11 +12,11 @@ from typing import Any
 import pyarrow.compute as pc
 
 from cortex.flows.context import Context
+from cortex.hooks.shown import SHOWN_TRANSPORT
 from cortex.storage.ground.files import write_atomically, writing_to
 from cortex.transforms.errors import NotFound, UsageError
 from cortex.transforms.identity import content_id
 from cortex.transforms.schemas import CALLS, GLOBAL_SCOPE, Row
-from cortex.transforms.vocabulary import SHOWN_TRANSPORT
 
 # Arguments that say how a tool is called, not what about.
 SHOWN_ARGUMENTS = frozenset(("detail", "limit", "as_of", "type", "all", "everywhere", "plan"))

@@ -30,7 +30,7 @@ from cortex.transforms.journal_entries import (
 )
 from cortex.transforms.memory.consolidate import propose, to_undo
 from cortex.transforms.memory.fold import memory_id
-from cortex.transforms.schemas import GLOBAL_SCOPE, Row, values
+from cortex.transforms.schemas import GLOBAL_SCOPE, JOURNAL, Row, values
 from cortex.transforms.views.review import (
     CONTRADICTION,
     EVERYWHERE,
@@ -272,9 +272,18 @@ def reopen(context: Context, name: str, *, project: str | None = None) -> Applie
     texts = {item_id: str(entry.item) for item_id, (_, entry) in left.items()}
     problem = f"no kept item has an ID that begins with '{name}'."
     missing = NotFound(problem, "Use the ID that you gave to `cortex review --keep`.")
-    scope, entry = left[begun_by(name, texts, "items", missing)]
-    row = replace(entry, is_withdrawn=True).to_row(scope, recorded_at=context.now)
-    context.open_store().journal.write(row)
+    item_id = begun_by(name, texts, "items", missing)
+    scope, _ = left[item_id]
+    # Each project that was joined may have left it, under its own names: they hold when it is split off.
+    noted = zip(
+        run.readings.journal(scope).to_pylist(), run.readings.merged_journal(scope).to_pylist(), strict=True
+    )
+    rows = [
+        replace(entry, is_withdrawn=True).to_row(own["project_id"], recorded_at=context.now)
+        for own, whole in noted
+        if item_id in dismissed(JOURNAL.of([whole])) and isinstance(entry := from_row(own), Dismiss)
+    ]
+    context.open_store().journal.write(*{row["entry_id"]: row for row in rows}.values())
     return apply_now(context, APPLY)
 
 

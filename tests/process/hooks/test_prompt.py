@@ -16,7 +16,7 @@ import pyarrow as pa
 import pytest
 
 from benchmarks import injections
-from cortex.hooks import echo, prompt, shown
+from cortex.hooks import echo, prompt, shown, ticket
 from cortex.hooks.evidence.index import SEARCH_VERSION
 from cortex.hooks.tokens import tokens_in
 from cortex.storage.settings.reference import read_policy, word_ranks
@@ -577,8 +577,13 @@ def test_what_was_shown_is_logged_by_id_and_session(kiln):
     ask(kiln, ASKED)
     [path] = (kiln.staging / "calls").iterdir()
     call = json.loads(path.read_bytes())
-    assert (call["transport"], call["tool"], call["project_id"]) == ("shown", prompt.EVENT, "reef-1")
+    assert (call["transport"], call["tool"], call["project_id"]) == ("shown", ticket.USER_PROMPT, "reef-1")
     assert json.loads(call["arguments"]) == {"memory_ids": ["firing-0001"], "session_id": "session-1"}
+
+
+def test_a_quoted_passage_is_logged_as_no_memory(kiln):
+    assert told(ask(kiln, "Do the kiln shelves need alumina wash before cobalt?"))
+    assert not (kiln.staging / "calls").exists()
 
 
 def test_no_file_holds_the_words_that_were_shown_but_the_index(kiln):

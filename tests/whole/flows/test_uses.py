@@ -11,7 +11,9 @@ from cortex.flows.operations.ask.sql import query_tables
 from cortex.flows.operations.care.audit import read_calls
 from cortex.flows.publishing import database
 from cortex.hooks import shown
+from cortex.transforms.schemas import CALLS
 from tests.bench import NOW
+from tests.traces import traces
 from tests.transcripts import Talk, decisions
 
 LATER = NOW + timedelta(hours=1)
@@ -58,8 +60,8 @@ def test_a_memory_that_a_session_worked_by_is_counted_as_used(bench):
         1,
         LATER + timedelta(minutes=1),
     )
-    found = query_tables(bench.context, "select used_name, turns from uses").rows
-    assert [tuple(row) for row in found] == [("tide_table", 3)]
+    rows = query_tables(bench.context, "select used_name from uses").rows
+    assert [tuple(row) for row in rows] == [("tide_table",)]
 
 
 def test_what_the_person_asked_for_by_name_is_no_use(bench):
@@ -99,6 +101,35 @@ def test_of_a_forgotten_memory_no_use_and_no_name_is_left(bench):
     Memory.of(bench.context).forget(tide(bench)["memory_id"])
     bench.run(now=LATER + timedelta(hours=2))
     assert query_tables(bench.context, "select count(*) from uses").rows[0][0] == 0
+
+
+def test_of_a_forgotten_session_no_file_says_what_it_was_shown(bench):
+    begin(bench)
+    session_id = next_session(bench).session_id
+    other = next_session(bench, "s3", "Fix the tide page.").session_id
+    assert any("lake/calls" in place for place in traces(bench.home, session_id))
+    Memory.of(bench.context).forget_session(session_id)
+    places = traces(bench.home, session_id)
+    # Which transcript was read stays noted, by its path, and that the session is forgotten.
+    assert [place for place in places if not place.startswith(("lake/journal/", "runs/manifest"))] == []
+    assert shown_to(bench) == {other: [tide(bench)["memory_id"]]}
+
+
+def test_of_a_forgotten_memory_no_session_was_shown_its_id_and_the_others_stay(bench):
+    begin(bench)
+    [*others, last] = [row["memory_id"] for row in bench.memories()]
+    log(bench, "s2", [*others, last])
+    log(bench, "s3", [last])
+    bench.run(now=LATER)
+    Memory.of(bench.context).forget(last)
+    assert shown_to(bench) == {"s2": others}
+    rows = query_tables(bench.context, "select memory_id from uses order by 1").rows
+    assert [row[0] for row in rows] == sorted(others)
+
+
+def shown_to(bench):
+    calls = bench.store.lake.read(CALLS).to_pylist()
+    return dict(shown.shown_in(call) for call in calls)
 
 
 def test_what_is_shown_however_often_and_never_used_sinks_no_memory_and_no_line_of_the_brief(bench):
