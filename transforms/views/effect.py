@@ -207,7 +207,7 @@ class EffectComparison:
 
 
 def compared(sessions: Sequence[Row], name: str) -> list[EffectComparison]:
-    """Return a comparison of COMPARED_SIDES by project, in the order of their ids, and last over all of them."""
+    """Return a comparison of COMPARED_SIDES by project, ordered by id, and last over all of them."""
     base, others = COMPARED_SIDES[name]
     strata: dict[str, tuple[list[Row], list[Row]]] = defaultdict(lambda: ([], []))
     for row in sessions:

@@ -343,7 +343,7 @@ class EffectReport:
     """
     What changed with memory in the projects asked about.
 
-    `labels` are the projects by id. `comparisons` are those of `effect.COMPARED_SIDES`, each by project and last
+    `labels` are the projects by id. `comparisons` are those of COMPARED_SIDES, each by project and last
     over all of them (with an empty id). `across` counts sessions that were under way when their project's
     first brief came, which stand on no side. `window_share` is the mean share of a usual context window that
     what was shown took, with its 99 % interval, in the `window_sessions` that noted it; None of too few.

@@ -14,7 +14,7 @@ from cortex.storage.settings.reference import read_policy
 from cortex.transforms.database import query, sql_text
 from cortex.transforms.memory.lifecycle import ACTIVITY, WEAK
 from cortex.transforms.schemas import EDGES, EVENTS, MEMORIES, PASSAGES, TURNS, UTC_US
-from cortex.transforms.views.effect import ASKED_AGAIN, SESSION_COUNTS, HANDED
+from cortex.transforms.views.effect import ASKED_AGAIN, HANDED, SESSION_COUNTS
 from cortex.transforms.views.metrics import NAMES, PLANS, REPEATS, SHOWINGS
 
 HERE = Path(__file__).parents[3] / "sql"
