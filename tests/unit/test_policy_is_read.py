@@ -33,6 +33,7 @@ BELONGS_TO = {
     "transforms/memory/validity.py": ("decay",),
     "transforms/memory/link.py": ("link", "consolidate"),
     "transforms/memory/loss.py": ("guard",),
+    "transforms/views/effect.py": ("stats",),
     "transforms/views/metrics.py": ("stats",),
     "transforms/views/review.py": ("review",),
     "transforms/memory/quality.py": ("remember", "learn"),

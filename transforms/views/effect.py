@@ -36,13 +36,13 @@ HANDED = arrow_of(
         column("tokens", pa.int64(), "tokens shown; null where a call did not note them", null=True),
     ]
 )
-COUNTS = pa.schema(
+SESSION_COUNTS = pa.schema(
     [
         METRICS.arrow.field(name)
         for name in ("project_id", "session_id", "prompts", "corrections", "re_proposals")
     ]
 )
-ASKED = arrow_of(
+ASKED_AGAIN = arrow_of(
     [
         column("project_id", pa.string(), "project of the session"),
         column("session_id", pa.string(), "session"),
@@ -70,7 +70,7 @@ def session_effects(turns: pa.Table, metrics: pa.Table, calls: pa.Table, policy:
             "sessions_back": SESSIONS_BACK,
         },
         turns=turns,
-        counts=metrics.select(COUNTS.names),
+        counts=metrics.select(SESSION_COUNTS.names),
         handed=handed_in(calls),
         asked=asked_again(turns, policy),
     )
@@ -87,7 +87,7 @@ def handed_in(calls: pa.Table) -> pa.Table:
 
 def asked_again(turns: pa.Table, policy: Policy) -> pa.Table:
     """
-    Return ASKED: how many questions of a session one of the SESSIONS_BACK before it had asked already.
+    Return ASKED_AGAIN: how many questions of a session one of the SESSIONS_BACK before it had asked already.
 
     Takes TURNS. The person's questions count and the assistant's; not those about how to go on, which each
     session has. Two are the same if they share most of their words, and all names and numbers.
@@ -118,7 +118,7 @@ def asked_again(turns: pa.Table, policy: Policy) -> pa.Table:
             )
             before.append(own)
             rows.append({"project_id": project, "session_id": session, "asked_again": count})
-    return pa.Table.from_pylist(rows, schema=ASKED)
+    return pa.Table.from_pylist(rows, schema=ASKED_AGAIN)
 
 
 def _questions(kind: str, text: str) -> Iterator[str]:
@@ -150,7 +150,7 @@ RESAMPLES, _SEED = 4_000, 27
 # Of all measures the smaller value is the one wished for.
 MEASURES = ("minutes_to_edit", "turns_to_edit", "read_again", "asked_again", "corrections", "re_proposals")
 # What is compared, by name: the sides of a session that are the base, and those set against it.
-COMPARED: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+COMPARED_SIDES: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "first_brief": (("before",), ("with", "without")),
     "memory": (("without",), ("with",)),
 }
@@ -158,7 +158,7 @@ TOO_FEW, NOT_SHOWN, LOWER, HIGHER = "too few to tell", "no difference shown", "l
 
 
 @dataclass(frozen=True)
-class Difference:
+class EffectDifference:
     """
     A measure on both sides: means, and the difference of the second to the first with its 99 % interval.
 
@@ -184,7 +184,7 @@ class Difference:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class EffectComparison:
     """
     Two sides of one project, or, with an empty `project_id`, of all: sessions, and projects that have them.
 
@@ -196,7 +196,7 @@ class Comparison:
     base_projects: int
     sessions: int
     projects: int
-    differences: tuple[Difference, ...]
+    differences: tuple[EffectDifference, ...]
 
     @property
     def is_enough(self) -> bool:
@@ -204,9 +204,9 @@ class Comparison:
         return any(each.low is not None for each in self.differences)
 
 
-def compared(sessions: Sequence[Row], name: str) -> list[Comparison]:
-    """Return a comparison of COMPARED by project, in the order of their ids, and last over all of them."""
-    base, others = COMPARED[name]
+def compared(sessions: Sequence[Row], name: str) -> list[EffectComparison]:
+    """Return a comparison of COMPARED_SIDES by project, ordered by id, and last over all of them."""
+    base, others = COMPARED_SIDES[name]
     strata: dict[str, tuple[list[Row], list[Row]]] = defaultdict(lambda: ([], []))
     for row in sessions:
         if row["side"] in base or row["side"] in others:
@@ -215,8 +215,8 @@ def compared(sessions: Sequence[Row], name: str) -> list[Comparison]:
     return [_comparison(*each) for each in [*by_project, ("", list(strata.values()))]]
 
 
-def _comparison(project_id: str, strata: Sequence[tuple[list[Row], list[Row]]]) -> Comparison:
-    return Comparison(
+def _comparison(project_id: str, strata: Sequence[tuple[list[Row], list[Row]]]) -> EffectComparison:
+    return EffectComparison(
         project_id,
         sum(len(base) for base, _ in strata),
         sum(bool(base) for base, _ in strata),
@@ -233,7 +233,7 @@ def _known(rows: Iterable[Row], name: str) -> list[float]:
     return [float(row[name]) for row in rows if row[name] is not None]
 
 
-def difference(measure: str, strata: Sequence[tuple[Sequence[float], Sequence[float]]]) -> Difference:
+def difference(measure: str, strata: Sequence[tuple[Sequence[float], Sequence[float]]]) -> EffectDifference:
     """
     Return how the second side of each project differs from the first, over all of them.
 
@@ -248,7 +248,7 @@ def difference(measure: str, strata: Sequence[tuple[Sequence[float], Sequence[fl
     kept = [sides for sides in strata if min(map(len, sides)) >= _FEWEST_OF_A_PROJECT]
     counts = sum(len(base) for base, _ in kept), sum(len(others) for _, others in kept)
     if min(counts) < FEWEST_SESSIONS:
-        return Difference(measure, *counts)
+        return EffectDifference(measure, *counts)
     weights: NDArray[np.float64] = np.array([len(a) * len(b) / (len(a) + len(b)) for a, b in kept])
     weights /= weights.sum()
     base_mean, mean = (float(weights @ np.array([np.mean(sides[at]) for sides in kept])) for at in (0, 1))
@@ -259,7 +259,7 @@ def difference(measure: str, strata: Sequence[tuple[Sequence[float], Sequence[fl
     )
     tail = _tail(sum(counts) - 2 * len(kept))
     low, high = np.quantile(drawn, (tail, 1 - tail))
-    return Difference(measure, *counts, base_mean, mean, mean - base_mean, float(low), float(high))
+    return EffectDifference(measure, *counts, base_mean, mean, mean - base_mean, float(low), float(high))
 
 
 def interval(numbers: Sequence[float]) -> tuple[float, float, float]:

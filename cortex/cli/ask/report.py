@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from cortex.flows.context import Context
     from cortex.flows.operations.care.report import EffectReport
-    from cortex.transforms.views.effect import Comparison, Difference
+    from cortex.transforms.views.effect import EffectComparison, EffectDifference
 
 
 # -- A month, as Markdown or as a page with plots.
@@ -121,12 +121,12 @@ def _effect_answer(report: EffectReport) -> Answer:
     return Answer(data, lines, _effect_hints(report))
 
 
-def _comparison_dict(comparison: Comparison) -> dict[str, object]:
+def _comparison_dict(comparison: EffectComparison) -> dict[str, object]:
     differences = [{**asdict(each), "verdict": each.verdict} for each in comparison.differences]
     return {**asdict(comparison), "differences": differences}
 
 
-def _comparison_lines(comparison: Comparison, name: str, label: str) -> Iterator[str | Listing]:
+def _comparison_lines(comparison: EffectComparison, name: str, label: str) -> Iterator[str | Listing]:
     from cortex.transforms.views.effect import FEWEST_SESSIONS, TOO_FEW
 
     first, second, *heads = SIDES[name]
@@ -148,14 +148,14 @@ def _comparison_lines(comparison: Comparison, name: str, label: str) -> Iterator
     )
 
 
-def _difference_row(difference: Difference) -> list[str]:
+def _difference_row(difference: EffectDifference) -> list[str]:
     words, times = EFFECTS[difference.measure]
     if difference.low is None:
         return [words, "", "", "", difference.verdict]
     figures = (difference.base_mean, difference.mean, difference.difference, difference.low, difference.high)
     # A zero of either sign is one zero.
-    base, mean, apart, low, high = (f"{round(times * (figure or 0.0), 1) + 0.0:.1f}" for figure in figures)
-    return [words, base, mean, f"{apart} ({low} to {high})", difference.verdict]
+    base, mean, change, low, high = (f"{round(times * (figure or 0.0), 1) + 0.0:.1f}" for figure in figures)
+    return [words, base, mean, f"{change} ({low} to {high})", difference.verdict]
 
 
 def _effect_hints(report: EffectReport) -> list[str]:

@@ -343,14 +343,14 @@ class EffectReport:
     """
     What changed with memory in the projects asked about.
 
-    `labels` are the projects by id. `comparisons` are those of `effect.COMPARED`, each by project and last
+    `labels` are the projects by id. `comparisons` are those of COMPARED_SIDES, each by project and last
     over all of them (with an empty id). `across` counts sessions that were under way when their project's
     first brief came, which stand on no side. `window_share` is the mean share of a usual context window that
     what was shown took, with its 99 % interval, in the `window_sessions` that noted it; None of too few.
     """
 
     labels: Mapping[str, str]
-    comparisons: Mapping[str, Sequence[effect.Comparison]]
+    comparisons: Mapping[str, Sequence[effect.EffectComparison]]
     across: int
     window_sessions: int
     window_share: tuple[float, float, float] | None
@@ -375,7 +375,7 @@ def read_effect(context: Context, project: str | None = None, *, all_projects: b
     shares = [count / USUAL_WINDOW_TOKENS for count in tokens if count is not None]
     return EffectReport(
         {each.project_id: labels[each.project_id] for each in meant},
-        {name: effect.compared(sessions, name) for name in effect.COMPARED},
+        {name: effect.compared(sessions, name) for name in effect.COMPARED_SIDES},
         sum(row["side"] == "across" for row in sessions),
         len(shares),
         effect.interval(shares) if len(shares) >= effect.FEWEST_SESSIONS else None,

@@ -15,7 +15,7 @@ from cortex.flows.operations.care.report import (
     report_html,
     report_markdown,
 )
-from cortex.transforms.views.effect import COMPARED, MEASURES, TOO_FEW, compared
+from cortex.transforms.views.effect import COMPARED_SIDES, MEASURES, TOO_FEW, compared
 
 HEADINGS = ["Decisions", "Gotchas", "Corrections", "Said again and again", "Left open"]
 
@@ -102,7 +102,7 @@ def test_where_nothing_was_shown_yet_the_effect_is_too_little_to_tell(cortex, sa
     assert answer.code == 0 and answer.out.startswith("This is observed, not tested")
     assert answer.out.lower().count(TOO_FEW) >= 2 and "has been shown a brief yet" in answer.err
     report = cortex("report", "--effect", "--all-projects", "--json").json
-    assert report["comparisons"].keys() == COMPARED.keys() and report["note"] in answer.out
+    assert report["comparisons"].keys() == COMPARED_SIDES.keys() and report["note"] in answer.out
     overall = report["comparisons"]["first_brief"][-1]
     assert [each["measure"] for each in overall["differences"]] == list(MEASURES)
     assert {each["verdict"] for each in overall["differences"]} == {TOO_FEW}
@@ -120,7 +120,7 @@ def test_a_difference_is_shown_with_its_interval_and_nothing_is_called_better():
         return {"project_id": "p", "side": side} | measures
 
     sessions = [session(side, number) for side in ("before", "with") for number in range(9)]
-    comparisons = {name: compared(sessions, name) for name in COMPARED}
+    comparisons = {name: compared(sessions, name) for name in COMPARED_SIDES}
     answer = _effect_answer(EffectReport({"p": "reef"}, comparisons, 1, 9, (0.01, 0.008, 0.012)))
     [table] = [line for line in answer.lines if not isinstance(line, str)]
     assert table.title == "Before the first brief: 9 sessions in 1 project; after it: 9 sessions in 1 project"

@@ -14,7 +14,7 @@ from cortex.storage.settings.reference import read_policy
 from cortex.transforms.database import query, sql_text
 from cortex.transforms.memory.lifecycle import ACTIVITY, WEAK
 from cortex.transforms.schemas import EDGES, EVENTS, MEMORIES, PASSAGES, TURNS, UTC_US
-from cortex.transforms.views.effect import ASKED, COUNTS, HANDED
+from cortex.transforms.views.effect import ASKED_AGAIN, HANDED, SESSION_COUNTS
 from cortex.transforms.views.metrics import NAMES, PLANS, REPEATS, SHOWINGS
 
 HERE = Path(__file__).parents[3] / "sql"
@@ -36,8 +36,8 @@ INPUTS = {
     "plans": PLANS,
     "showings": SHOWINGS,
     "names": NAMES,
-    "asked": ASKED,
-    "counts": COUNTS,
+    "asked": ASKED_AGAIN,
+    "counts": SESSION_COUNTS,
     "handed": HANDED,
     "sessions": pa.schema([("project_id", pa.string()), ("session_id", pa.string()), ("started_at", UTC_US)]),
     "activity": ACTIVITY,

@@ -30,7 +30,7 @@ from tests.rows import turn, turns
 POLICY = read_policy(None)
 BEGAN = datetime(2026, 3, 1, 9, tzinfo=UTC)
 HISTORIES = 200
-ASKED = [f"Which {a} of the {b} holds the {c} table?" for a in ("part", "page", "layer") for b in
+ASKED_AGAIN = [f"Which {a} of the {b} holds the {c} table?" for a in ("part", "page", "layer") for b in
          ("gauge", "tide", "reef", "harvest") for c in ("level", "season", "depth")]  # fmt: skip
 
 
@@ -63,7 +63,7 @@ class History:
             first = 40 if is_helped else 1
             say("tool_call", f"src/part_{first + min(38, draw.geometric(0.06))}_{is_helped}.py", "Read")
         for _ in range(draw.poisson(1)):
-            say("text", ASKED[draw.integers(len(ASKED))])
+            say("text", ASKED_AGAIN[draw.integers(len(ASKED_AGAIN))])
         for _ in range(draw.poisson(2)):
             say("prompt", "That is wrong, it still fails." if draw.random() < 0.15 else "Good.")
         if draw.random() < 0.9:
@@ -94,7 +94,6 @@ def test_a_planted_effect_is_found_and_nothing_else():
     )
 
 
-@pytest.mark.slow
 def test_of_histories_without_an_effect_at_most_eight_in_a_hundred_differ_in_a_measure():
     """From 9 sessions in one project to 60 in three; the sides are as unequal as they are in practice."""
     draw = np.random.default_rng(5)
@@ -115,7 +114,6 @@ def test_of_histories_without_an_effect_at_most_eight_in_a_hundred_differ_in_a_m
     assert len(sessions) == HISTORIES and max(differing.values()) <= 0.08 * HISTORIES, differing
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["minutes", "shares", "rare"])
 @pytest.mark.parametrize("sessions", [8, 15, 40])
 def test_the_statistic_alone_finds_nothing_where_nothing_is(kind, sessions):
