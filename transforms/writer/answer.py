@@ -313,8 +313,8 @@ class SessionTurns:
         Return the share of a statement's own words that a person said, in the turn at `order[0]`.
 
         None of it, if they only asked or pasted it, or if it has a name or number that they did not say:
-        SQLite, 14, src/whales.py. Where that turn answers, what it answers counts too, if cited: the assistant's
-        words right before a short prompt, the options of a question, the call that was refused.
+        SQLite, 14, src/whales.py. Where that turn answers, what it answers counts too if cited: the words
+        of the assistant right before a short prompt, the options of a question, the call that was refused.
         """
         turn = self.turns[order[0]]
         if turn is None or turn["kind"] not in PERSON or _is_asked(quote, turn):
