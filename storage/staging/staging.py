@@ -199,9 +199,9 @@ class Staging:
         lost or cannot be read, and it may be all that is left of a session.
         """
         links = self._listed(ticket.TRANSCRIPTS, ending=".jsonl")  # before the tickets: those come first
-        set_aside, _ = _read_tickets(self._listed(ticket.QUARANTINED))
+        readable, _ = _read_tickets(self._listed(ticket.QUARANTINED))
         named = self._keys(ticket.NEW, ticket.CLAIMED)
-        named |= {ticket.key_in_name(each.path.name) for each in set_aside}
+        named |= {ticket.key_in_name(each.path.name) for each in readable}
         return [path for path in links if path.stem not in named]
 
     def sweep_links(self, cursors: Mapping[str, Cursor]) -> int:
