@@ -10,10 +10,11 @@ if TYPE_CHECKING or __package__:
     from collections.abc import Iterator
     from types import ModuleType
 
-    from cortex.hooks import branches, health
+    from cortex.hooks import branches, health, ticket
 else:
     import branches
     import health
+    import ticket
 
 # The client takes 10,000 characters and cuts what is longer down to 2 KB; the rest is left for its own words.
 _MAX_CHARACTERS = 9_500
@@ -242,6 +243,8 @@ def _basics() -> ModuleType:
 
 def _upwards(folder: str) -> Iterator[str]:
     """Yield `folder` and those above it, up to its repository's root; home and `/` only for themselves."""
+    if len(folder.encode("utf-8", "replace")) > ticket.MAX_PATH_BYTES:
+        return
     not_above = {os.path.expanduser("~"), "/"}
     folder = here = folder.rstrip("/") or "/"
     while True:

@@ -19,9 +19,6 @@ else:
 # A payload carries the assistant's last message; the longest seen had 100 KB.
 _MAX_PAYLOAD_BYTES = 16 * 1024 * 1024
 
-# Linux takes no longer path. To walk up a longer one takes a time that grows with the square of its length.
-MAX_PATH_BYTES = 4_095
-
 # The log is for finding out why nothing was captured: a thousand lines and their predecessors are plenty.
 _MAX_LOG_BYTES = 128 * 1024
 MAX_LOG_LINE = 300
@@ -29,6 +26,10 @@ MAX_LOG_LINE = 300
 # Past this a prompt goes on without Cortex; the launcher and Python's start come on top. A client that works
 # hard on a full machine stays below: 100,000 rows take a tenth of a second on a quiet one.
 MAX_PROMPT_SECONDS = 0.45
+
+# The client waits 5 s for a session's start, which takes a tenth of one: past this a pipe or a disk does not
+# answer. What is left of the time is for starting the run.
+MAX_START_SECONDS = 2.0
 
 # Grows by one byte with each prompt that went on without Cortex; `doctor` tells their number.
 LATE_PROMPTS = "late_prompts"
@@ -43,6 +44,7 @@ def main() -> None:
     home = home_in(os.environ)
     try:
         if event == ticket.SESSION_START:
+            limit_start(home)
             payload = read_payload()
             if not is_left_alone(home, payload):
                 session_start(home, payload)
@@ -63,6 +65,23 @@ def main() -> None:
             raise ValueError("no such event")
     except BaseException as problem:
         log(home, event, problem)
+
+
+def limit_start(home: str) -> None:
+    """End a session's start that takes too long, and start the run all the same."""
+    import signal
+
+    def give_up(*_: object) -> None:
+        signal.signal(signal.SIGALRM, lambda *_: os._exit(0))
+        signal.setitimer(signal.ITIMER_REAL, 1)  # for a disk that does not answer here either
+        try:
+            log(home, "session-start", TimeoutError(f"not ready after {MAX_START_SECONDS:.0f} s"))
+            start_background_run(home)
+        finally:
+            os._exit(0)
+
+    signal.signal(signal.SIGALRM, give_up)
+    signal.setitimer(signal.ITIMER_REAL, MAX_START_SECONDS)
 
 
 def session_start(home: str, payload: dict[str, object]) -> None:
@@ -161,7 +180,7 @@ def is_left_alone(home: str, payload: dict[str, object], prompt: str = "") -> bo
 def folders_of(payload: dict[str, object]) -> list[str]:
     """Return the folders that tell a session's project: where it stands, then where it began."""
     cwd = os.path.expanduser(field(payload, "cwd"))
-    if len(cwd.encode("utf-8", "replace")) > MAX_PATH_BYTES:
+    if len(cwd.encode("utf-8", "replace")) > ticket.MAX_PATH_BYTES:
         raise ValueError("'cwd' is longer than a path can be")
     # After a compaction the session may be in another folder than the one it began in.
     return [cwd, os.path.realpath(cwd), os.environ.get("CLAUDE_PROJECT_DIR") or cwd]

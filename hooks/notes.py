@@ -34,7 +34,7 @@ if TYPE_CHECKING or __package__:
     )
     from cortex.hooks.identity import CITED_ID_CHARS
     from cortex.hooks.prose.memory_types import SHOWN_TYPES
-    from cortex.hooks.prose.own_prose import PASTED_LINE, SIGN, TAG, own_prose
+    from cortex.hooks.prose.own_prose import SIGN, TAG, own_prose, without_pasted
     from cortex.hooks.prose.plain import LONGEST_LINE, MONTHS, brief_line, has_plain_secret, without_emphasis
     from cortex.hooks.tokens import tokens_in
 else:
@@ -55,7 +55,7 @@ else:
     )
     from identity import CITED_ID_CHARS
     from prose.memory_types import SHOWN_TYPES
-    from prose.own_prose import PASTED_LINE, SIGN, TAG, own_prose
+    from prose.own_prose import SIGN, TAG, own_prose, without_pasted
     from prose.plain import LONGEST_LINE, MONTHS, brief_line, has_plain_secret, without_emphasis
     from tokens import tokens_in
 
@@ -387,7 +387,7 @@ def _sentences_of(
     if prose and not is_persons:
         prose = without_announcements(prose, question.pattern("announces"))
     if is_persons:
-        prose = "\n".join(line for line in prose.split("\n") if not PASTED_LINE.match(line))
+        prose = without_pasted(prose)
         is_short = len(topics_among(index_words(prose), question.settings)) < (
             _FEWEST_TOPICS if is_result else _FEWEST_TOPICS_OF_REPLY
         )

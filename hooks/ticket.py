@@ -38,6 +38,9 @@ LINK_ATTEMPTS = 3
 # Less is what a power cut may leave in a real one.
 MAX_HOLE_BYTES = 64 * 1024 * 1024
 
+# Linux takes no longer path. To walk up a longer one takes a time that grows with the square of its length.
+MAX_PATH_BYTES = 4_095
+
 # Longest ticket that is accepted; a real one has about 500 bytes.
 MAX_TICKET_BYTES = 64 * 1024
 
@@ -260,15 +263,41 @@ def keep(staging: str, transcript: str, key: str, *, copy_limit_bytes: int | Non
                 except FileNotFoundError:  # a run let go of its link between the two calls
                     continue
                 if kept.st_ino != status.st_ino:
-                    _copy_rest(file, target, copy_limit_bytes)
+                    _copy_rest(file, target, copy_limit_bytes, _excluded_folders(staging))
             except OSError:
-                _copy_rest(file, target, copy_limit_bytes)
+                _copy_rest(file, target, copy_limit_bytes, _excluded_folders(staging))
             return
 
 
-def _copy_rest(reader: BinaryIO, target: str, limit_bytes: int | None) -> None:
+def _excluded_folders(staging: str) -> tuple[str, ...]:
+    if TYPE_CHECKING or __package__:
+        from cortex.hooks import basic_brief
+    else:  # only where a copy is made
+        import basic_brief
+    return basic_brief.excluded_folders(os.path.dirname(staging))
+
+
+def _is_excluded(lines: bytes, folders: tuple[str, ...]) -> bool:
+    """Return whether a record among `lines` was said in one of `folders`, which are never stored."""
+    import re  # only where folders are excluded
+
+    if TYPE_CHECKING or __package__:
+        from cortex.hooks import private
+    else:
+        import private
+    named = {match[1] for match in re.finditer(rb'"cwd"\s*:\s*("(?:[^"\\\n]|\\.)*")', lines)}
+    for name in named:
+        try:
+            if private.is_below(str(json.loads(name)), folders):
+                return True
+        except ValueError:
+            continue  # no text in JSON
+    return False
+
+
+def _copy_rest(reader: BinaryIO, target: str, limit_bytes: int | None, excluded: tuple[str, ...]) -> None:
     # Transcripts only grow, so a shorter copy is a true beginning; and two hooks at once write
-    # the same bytes to the same places.
+    # the same bytes to the same places. It ends before the first piece with a record of an excluded folder.
     descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW, 0o600)
     try:
         at = os.fstat(descriptor).st_size
@@ -277,6 +306,10 @@ def _copy_rest(reader: BinaryIO, target: str, limit_bytes: int | None) -> None:
             end = min(end, at + limit_bytes)
         reader.seek(at)
         while at < end and (chunk := reader.read(min(COPY_CHUNK_BYTES, end - at))):
+            if excluded:
+                chunk = chunk[: chunk.rfind(b"\n") + 1] or chunk  # whole records, if one ends here
+                if _is_excluded(chunk, excluded):
+                    break
             at += os.pwrite(descriptor, chunk, at)
             reader.seek(at)
     finally:

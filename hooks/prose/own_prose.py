@@ -77,6 +77,89 @@ PASTED_LINE = lazy(
     r"|^ {2,}[\w.-]+:(?:\s|$)|^ {4,}(?![-*•\d])"
 )
 
+# Whole blocks that a person pastes: a mail by its head or by who wrote it when, a project's page by its
+# badges or by the sections that such pages have, a licence. Their words are somebody else's up to the end.
+_MAIL_FIELD = lazy(
+    r"^[ \t*]*(?:(from|von|de|da|van|från|от)|to|cc|(subject|betreff|objet|asunto|assunto|oggetto"
+    r"|onderwerp|тема)|date|sent|reply-to|an|datum|gesendet|à|para|fecha|enviado|envoyé|кому|дата)"
+    r"[ \t*]*[:：]\**\s*\S",
+    re.IGNORECASE,
+)
+_WROTE = lazy(
+    r"^[ \t]*(?:(?:on|am|le|el|em|op|il)\b.{6,160}\b(?:wrote|schrieb|a écrit|escribió|escreveu|schreef"
+    r"|ha scritto)\b.{0,80}:|-{2,}[ \t]*(?:original message|forwarded message|ursprüngliche nachricht"
+    r"|message transféré)\b.*)\s*$",
+    re.IGNORECASE,
+)
+_BADGE_OR_LICENCE = lazy(
+    r"\[!\[|!\[[^\]]*\]\([^)]*(?:badge|shields\.io)|permission is hereby granted, free of charge"
+    r"|licensed under the apache license|redistribution and use in source and binary"
+    r"|gnu (?:affero |lesser )?general public license",
+    re.IGNORECASE,
+)
+_HEADING = lazy(r"^#{1,6}[ \t]+\S")
+_PAGE_SECTION = lazy(
+    r"^#{1,6}[ \t]+\W*(?:(license|licence|contributing|acknowledge?ments|code of conduct|installation|install"
+    r"|getting started|quick ?start|table of contents)|usage|features|prerequisites|documentation|support"
+    r"|authors|roadmap|faq|community|security)\W*$",
+    re.IGNORECASE,
+)
+_FEWEST_MAIL_FIELDS = 2
+_FEWEST_SECTIONS = 3
+# The person's own line before the block, that makes it theirs.
+_ORDERED = lazy(
+    r"(?:\b(?:follow|obey|apply|adopt|respect|implement|abide by|stick to|keep to)\b"
+    r"|\bdo (?:exactly )?(?:what|as|the following|this|these)\b|\buse (?:this|these|the following)\b"
+    r"|\b(?:our|my) (?:rules?|conventions?|guidelines)\b"
+    r"|\b(?:befolge|halte dich|setze)\b).*:\s*$",
+    re.IGNORECASE,
+)
+
+
+def without_pasted(text: str) -> str:
+    """
+    Return what a person typed, without lines of a shell, a log or a quotation, and without a pasted document.
+
+    What their own line before it orders ("Follow these rules:") stays theirs.
+
+    >>> without_pasted("it fails:\\n$ make test\\n12:01:33 Error")
+    'it fails:'
+    >>> without_pasted("Answer him.\\n\\nFrom: Bo\\nSubject: Rules\\n\\nNever test.").rstrip()
+    'Answer him.'
+    """
+    lines = text.split("\n")
+    end = _start_of_document(lines)
+    own: list[str] = []
+    is_ordered = False
+    for line in lines[:end]:
+        is_quoted = line.lstrip().startswith(">")
+        if not (is_quoted and not is_ordered) and not PASTED_LINE.match(line):
+            own.append(line)
+        if line.strip() and not is_quoted:
+            is_ordered = bool(_ORDERED.search(line[:LONGEST_LINE]))
+    rest = lines[end:] if is_ordered else []
+    return "\n".join([*own, *(line for line in rest if not PASTED_LINE.match(line))])
+
+
+def _start_of_document(lines: list[str]) -> int:
+    """Return the number of the first line of a pasted mail, page or licence, or their count."""
+    headings = [line for line in lines if line.startswith("#")]
+    sections = [match for line in headings if (match := _PAGE_SECTION.match(line))]
+    if len(sections) >= _FEWEST_SECTIONS and any(match[1] for match in sections):
+        return next(number for number, line in enumerate(lines) if _HEADING.match(line))
+    fields: list[re.Match[str]] = []
+    for number, line in enumerate(lines):
+        line = line[:LONGEST_LINE]
+        field = _MAIL_FIELD.match(line)
+        fields = [*fields, field] if field else fields if fields and not line.strip() else []
+        if len(fields) >= _FEWEST_MAIL_FIELDS and any(f[1] for f in fields) and any(f[2] for f in fields):
+            return number + 1 - len(fields)
+        if _WROTE.match(line):
+            return number
+        if _BADGE_OR_LICENCE.search(line):
+            return next((n for n, above in enumerate(lines[:number]) if _HEADING.match(above)), number)
+    return len(lines)
+
 
 # -- What of an answer is the assistant's own prose, not code, a quotation or markup that shows another's
 # words.

@@ -196,10 +196,12 @@ class Staging:
 
         Tickets come before their links. A link alone is what a run left that was killed while it dropped
         both, or a hook that made it when a run had already read and dropped its ticket; or the tickets are
-        lost, and it may be all that is left of a session.
+        lost or cannot be read, and it may be all that is left of a session.
         """
         links = self._listed(ticket.TRANSCRIPTS, ending=".jsonl")  # before the tickets: those come first
-        named = self._keys(ticket.NEW, ticket.CLAIMED, ticket.QUARANTINED)
+        readable, _ = _read_tickets(self._listed(ticket.QUARANTINED))
+        named = self._keys(ticket.NEW, ticket.CLAIMED)
+        named |= {ticket.key_in_name(each.path.name) for each in readable}
         return [path for path in links if path.stem not in named]
 
     def sweep_links(self, cursors: Mapping[str, Cursor]) -> int:

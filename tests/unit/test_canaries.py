@@ -7,6 +7,7 @@ from benchmarks.canary_kinds import CANARY, KINDS, canary
 from benchmarks.canary_search import canaries_in
 from benchmarks.missed_secrets import missed
 from cortex.transforms.redaction.redact import default_redactor, redact
+from tests.unit.transforms.redaction import test_shapes
 
 # Rules of detect-secrets for 24 lower-case letters after a name of Cloudant's: that is taken for a word. And
 # a token in base64, which no canary can be read in: test_redact.py has one.
@@ -25,6 +26,7 @@ def test_every_rule_has_a_canary():
     texts = [canary(kind, 1).encode() for kind in KINDS] + [
         text.encode() for _, _, text in secret_shapes.texts()
     ]
+    texts += [text.encode() for text, _ in test_shapes.texts_of(test_shapes.TOKENS + test_shapes.GIVEN)]
     unmet = [rule for rule in rules if not any(rule.pattern.search(text) for text in texts)]
     assert len(unmet) == NOT_FOLLOWED, [rule.pattern.pattern for rule in unmet]
 

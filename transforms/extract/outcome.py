@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from cortex.hooks.evidence.statements import OUTCOME_PART, OUTCOME_PARTS
-from cortex.hooks.prose.own_prose import EDIT_TOOLS, SHELL_TOOLS
+from cortex.hooks.prose.own_prose import EDIT_TOOLS, SHELL_TOOLS, without_pasted
 from cortex.transforms.extract.ground.candidate import (
     PERSON,
     Candidate,
@@ -35,7 +35,7 @@ from cortex.transforms.extract.structural import (
     shown_command,
     stopped_checks,
 )
-from cortex.transforms.extract.typed import TERSE_CHARS, without_pasted_lines
+from cortex.transforms.extract.typed import TERSE_CHARS
 from cortex.transforms.identity import content_id
 from cortex.transforms.words.sentences import (
     PROSE,
@@ -425,7 +425,7 @@ def _quoted(part: Exchange) -> str:
     """Return the first whole sentence that a person typed, as a quotation; nothing if it points back."""
     if part.asked is None or part.asked["kind"] not in ("prompt", "command"):
         return ""
-    for spoken in prose_sentences(without_pasted_lines(part.words).replace("\n", " ")):
+    for spoken in prose_sentences(without_pasted(part.words).replace("\n", " ")):
         sentence = spoken.strip().rstrip(".")
         is_whole = len(sentence.split()) > _FEWEST_GOAL_WORDS and not _PRONOUN.match(sentence)
         if is_whole and len(sentence) <= GOAL_CHARS and not sentence.endswith("?"):
@@ -439,7 +439,7 @@ def _asked_for(part: Exchange, phrases: Phrasebook) -> str:
         return _bare(plan_title(part.words), GOAL_CHARS)
     if part.asked is None or part.asked["kind"] not in ("prompt", "command"):
         return ""
-    asked = _clause(_AT_ONCE.sub("", request(without_pasted_lines(part.words))))
+    asked = _clause(_AT_ONCE.sub("", request(without_pasted(part.words))))
     is_short = len(asked) < _SHORTEST_GOAL_CHARS or len(asked.split()) < _FEWEST_GOAL_WORDS
     points_at_people = phrases.addressed.search(asked)
     if points_at_people or phrases.chore.search(asked) or (asked.isascii() and is_short):
@@ -549,7 +549,7 @@ def _reported_fault(parts: Sequence[Exchange], phrases: Phrasebook) -> str:
     last = parts[-1] if parts else None
     if last is None or last.asked is None or last.asked["kind"] not in ("prompt", "command"):
         return ""
-    reported = prose_sentences(without_pasted_lines(last.words))
+    reported = prose_sentences(without_pasted(last.words))
     fault = next((sentence for sentence in reported if phrases.complaint.search(sentence)), "")
     return shortened(fault, FAULT_CHARS).rstrip(".") if len(fault) >= _SHORTEST_FAULT_CHARS else ""
 
@@ -559,7 +559,7 @@ def _unfinished_request(parts: Sequence[Exchange], phrases: Phrasebook) -> str:
     last = parts[-1] if parts else None
     if last is None or last.asked is None or last.is_answered:
         return ""
-    asked = request(without_pasted_lines(last.words))
+    asked = request(without_pasted(last.words))
     if asked or last.asked["kind"] not in ("prompt", "command"):
         return asked
     words = last.words.strip()

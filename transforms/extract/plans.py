@@ -19,6 +19,7 @@ from cortex.hooks.prose.own_prose import (
     STEP_STATUSES,
     TASK_NUMBER,
     own_prose,
+    without_pasted,
 )
 from cortex.transforms.extract.ground.candidate import (
     Candidate,
@@ -42,7 +43,7 @@ from cortex.transforms.extract.structural import (
     input_of,
     objects_of,
 )
-from cortex.transforms.extract.typed import TERSE_CHARS, without_pasted_lines
+from cortex.transforms.extract.typed import TERSE_CHARS
 from cortex.transforms.identity import content_id
 from cortex.transforms.schemas import EPOCH, Row
 from cortex.transforms.words.sentences import (
@@ -333,7 +334,7 @@ def _occasion(turns: Sequence[Turn], opened: Turn) -> tuple[str, bool]:
         if turn["kind"] == "plan":
             title, is_approved = plan_title(text_of(turn)), True
         elif turn["kind"] in ("prompt", "command"):
-            asked = request(without_pasted_lines(text_of(turn)))
+            asked = request(without_pasted(text_of(turn)))
             title, is_approved = (asked, False) if asked else (title, is_approved)
     return title, is_approved and bool(title)
 

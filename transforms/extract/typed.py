@@ -9,7 +9,7 @@ from itertools import accumulate, groupby
 from math import ceil
 
 from cortex.hooks.prose.memory_types import SETTLING_TYPES
-from cortex.hooks.prose.own_prose import PASTED_LINE, SHELL_TOOLS
+from cortex.hooks.prose.own_prose import SHELL_TOOLS, without_pasted
 from cortex.transforms.extract.ground.candidate import (
     PERSON,
     PERSONS_LAYERS,
@@ -103,7 +103,7 @@ def typed_candidates(turns: Sequence[Turn], lexicon: Lexicon) -> Iterator[Candid
     for index, turn in enumerate(turns):
         if turn["kind"] not in TYPED:
             continue
-        typed = without_pasted_lines(text_of(turn))
+        typed = without_pasted(text_of(turn))
         most = PASTED_PASSAGES if len(typed) > TYPED_CHARS else None
         parts = [
             passage
@@ -211,16 +211,6 @@ def _passages(typed: str, phrases: Phrasebook) -> list[Passage]:
         return passages(typed, phrases, is_typed=True)
     runs = groupby(_BLANK_LINE.split(typed), lambda part: is_anothers(part, typed, phrases))
     return [passage for _, parts in runs for passage in passages("\n\n".join(parts), phrases, is_typed=True)]
-
-
-def without_pasted_lines(text: str) -> str:
-    """
-    Return what a person typed, without lines of a shell, a log or a document.
-
-    >>> without_pasted_lines("it fails:\\n$ make test\\n12:01:33 Error")
-    'it fails:'
-    """
-    return "\n".join(line for line in text.split("\n") if not PASTED_LINE.match(line))
 
 
 def is_anothers(passage: str, prompt: str, phrases: Phrasebook) -> bool:

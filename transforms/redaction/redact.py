@@ -242,20 +242,35 @@ def _looks_word(key: str, value: str) -> bool:
     return len(value) >= 6 and has_both and not _is_harmless("", value)
 
 
+# What stands behind "the password is" and tells of it: how it is kept, how long it is, where.
+_IS_ABOUT = re.compile(
+    r"(?i)(?:^|[^a-z0-9])(?:sha-?\d|md5|[bsy]crypt|base\d|utf|rsa|aes|oauth|argon|pbkdf|v\d|e2e|[2m]fa|k8s|s3)"
+    r"|^\d+(?:[-.:]|st|nd|rd|th)?[a-z]*(?:-[a-z]+)*$"
+)
+
+
+def _looks_stated(key: str, value: str) -> bool:
+    """What is said to be the password: letters and digits, no method, no measure, no stand-in."""
+    value = value.rstrip(".!?:*")
+    is_latin = re.search(r"[A-Za-zÀ-ɏЀ-ӿ]", value) is not None
+    return len(value) >= 6 and is_latin and not _IS_ABOUT.search(value) and _looks_word(key, value)
+
+
+def _looks_in_passing(key: str, value: str) -> bool:
+    """The same where it may be an ordinary word: both cases, or a sign, beside the digit."""
+    is_mixed = re.search("[a-z]", value) is not None and re.search("[A-Z]", value) is not None
+    has_sign = re.search(r"[!#%&*+?@~^$=]", value.rstrip("?:*")) is not None
+    return len(value) >= 8 and (is_mixed or has_sign) and _looks_stated(key, value)
+
+
 def _looks_spoken(key: str, value: str) -> bool:
     """A password in a sentence: a capital or a sign inside, or letters and digits by turns; no method."""
     value = value.rstrip(".!?:*")
     has_inside = re.search(r"[a-z0-9][A-Z]|[!#%&*+?@~^$=]", value) is not None
     turns = len(re.findall(r"[A-Za-z]\d|\d[A-Za-z]", value))
-    is_method = re.search(r"(?i)sha\d|md5|crypt|base64|utf|rsa|oauth|v\d", value) is not None
     is_name = re.fullmatch(r"[A-Za-z][a-z]{4,}\d[A-Z][a-z]{2,}", value) is not None  # authentication2Flow
-    return (
-        (has_inside or turns >= _LEAST_TURNS)
-        and not is_method
-        and not is_name
-        and len(value) >= 8
-        and _looks_word(key, value)
-    )
+    is_thrown = has_inside or turns >= _LEAST_TURNS
+    return is_thrown and not is_name and len(value) >= 8 and _looks_stated(key, value)
 
 
 def _looks_cookie(key: str, value: str) -> bool:
@@ -296,6 +311,8 @@ JUDGES: dict[str, Callable[[str, str], bool]] = {
     "codes": _looks_codes,
     "random": _looks_unbroken,
     "word": _looks_word,
+    "stated": _looks_stated,
+    "passing": _looks_in_passing,
     "told": _looks_spoken,
     "cookie": _looks_cookie,
 }

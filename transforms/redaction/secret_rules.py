@@ -42,6 +42,7 @@ KEY_NAMES = (
     "auth[-_.]?token",
     "token",
     "credentials?",
+    "cli[-_]auth",
     "pepper",
 )
 
@@ -68,213 +69,88 @@ PLACEHOLDER_WORDS = (
     "passwd password placeholder private public pwd real required reset root sample secret secrets self "
     "some str string strong super test text the this to todo token tokens true two type undefined unknown "
     "unset user username valid validation value visible weak wrong yes"
-)
+)  # fmt: skip
 
 RULES = (
     # Cloud credentials known by their neighbour
-    Rule(
-        "aws-secret",
+    Rule("aws-secret",
         rf"(?i)aws.{{0,3}}secret.{{0,3}}(?:access)?.{{0,3}}key(?:{_TO}|\s+)(?:{QUOTE})?([A-Za-z0-9/+=]{{40}})",
-        r"(?i)aws.?secret|secret.?access.?key",
-        "mixed",
-        "secret access key in a profile, an env line, JSON or `aws configure set`",
-    ),
-    Rule(
-        "aws-secret",
-        rf"(?i)(?:secret.?access.?key|session.?token){_TO}(?:{QUOTE})?([A-Za-z0-9/+=]{{40,}})",
-        r"(?i)secret.?access.?key|session.?token",
-        "mixed",
-        "as the API answers it: SecretAccessKey, SessionToken",
-    ),
-    Rule(
-        "azure-key",
-        r"(?i)(?:AccountKey|SharedAccessKey|SharedSecretValue)=([A-Za-z0-9+/=%]{20,})",
-        r"(?i)AccountKey=|SharedAccessKey=|SharedSecretValue=",
-        "mixed",
-        "connection strings of Azure storage, service bus, event hubs",
-    ),
-    Rule(
-        "azure-key",
-        r"[?&;]sig=([A-Za-z0-9%+/=_-]{30,})",
-        r"[?&;]sig=",
-        "mixed",
-        "Azure shared access signature",
-    ),
-    Rule(
-        "azure-secret",
-        rf"{BOUND}([A-Za-z0-9_~.]{{3}}8Q~[A-Za-z0-9_~.-]{{31,34}})",
-        r"8Q~",
-        "mixed",
-        "Azure client secret",
-    ),
+        r"(?i)aws.?secret|secret.?access.?key", "mixed",
+        "secret access key in a profile, an env line, JSON or `aws configure set`"),
+    Rule("aws-secret", rf"(?i)(?:secret.?access.?key|session.?token){_TO}(?:{QUOTE})?([A-Za-z0-9/+=]{{40,}})",
+        r"(?i)secret.?access.?key|session.?token", "mixed",
+        "as the API answers it: SecretAccessKey, SessionToken"),
+    Rule("azure-key", r"(?i)(?:AccountKey|SharedAccessKey|SharedSecretValue)=([A-Za-z0-9+/=%]{20,})",
+        r"(?i)AccountKey=|SharedAccessKey=|SharedSecretValue=", "mixed",
+        "connection strings of Azure storage, service bus, event hubs"),
+    Rule("azure-key", r"[?&;]sig=([A-Za-z0-9%+/=_-]{30,})", r"[?&;]sig=", "mixed",
+        "Azure shared access signature"),
+    Rule("azure-secret", rf"{BOUND}([A-Za-z0-9_~.]{{3}}8Q~[A-Za-z0-9_~.-]{{31,34}})", r"8Q~", "mixed",
+        "Azure client secret"),
     # Passwords and tokens in lines, headers and addresses
-    Rule(
-        "url-password",
-        r"""[A-Za-z][A-Za-z0-9+.-]*://[^\s:/@"'`<>\\]*:([^\s/"'`<>\\]+)@""",
-        r"://[^\s/]*@",
-        "given",
-        "user:password@ in any address, connection strings of databases included",
-    ),
-    Rule(
-        "authorization",
+    Rule("url-password", r"""[A-Za-z][A-Za-z0-9+.-]*://[^\s:/@"'`<>\\]*:([^\s/"'`<>\\]+)@""", r"://[^\s/]*@",
+        "given", "user:password@ in any address, connection strings of databases included"),
+    Rule("authorization",
         rf"(?i)authorization(?:{QUOTE})?\s*[:=,]\s*(?:{QUOTE})?(?:bearer|basic|token|apikey|bot|key|negotiate|splunk)\s+([A-Za-z0-9._~+/=-]{{8,}})",
-        r"(?i)authorization",
-        "mixed",
-        "HTTP header with its scheme",
-    ),
-    Rule(
-        "authorization",
-        rf"{BOUND}[Bb]earer\s+([A-Za-z0-9._~+/=-]{{20,}})",
-        r"[Bb]earer\s",
-        "mixed",
-        "scheme without the header",
-    ),
-    Rule(
-        "password",
+        r"(?i)authorization", "mixed", "HTTP header with its scheme"),
+    Rule("authorization", rf"{BOUND}[Bb]earer\s+([A-Za-z0-9._~+/=-]{{20,}})", r"[Bb]earer\s", "mixed",
+        "scheme without the header"),
+    Rule("password",
         r"""(?:\b|\\[nrt])curl\b(?:[^\n|;]|\\\r?\n)*?\s(?:-u|--user)[ =]?\\*["']?[^\s:"'\\]+:([^\s"'\\]+)""",
-        r"curl\s",
-        "given",
-        "user and password of a curl call",
-    ),
-    Rule(
-        "password",
-        r"""(?i)[;"'](?:password|pwd)\s*=\s*([^;"'`\s\\]{3,})""",
-        r"(?i)[;\"'](?:password|pwd)\s*=",
-        "given",
-        "connection string of ODBC, ADO or JDBC",
-    ),
-    Rule(
-        "password",
-        r"""(?i)\bIDENTIFIED\s+BY\s+\\*["']([^"'\\\s]{3,})""",
-        r"(?i)IDENTIFIED\s+BY",
-        "given",
-        "SQL user",
-    ),
-)
+        r"curl\s", "given", "user and password of a curl call"),
+    Rule("password", r"""(?i)[;"'](?:password|pwd)\s*=\s*([^;"'`\s\\]{3,})""",
+        r"(?i)[;\"'](?:password|pwd)\s*=", "given", "connection string of ODBC, ADO or JDBC"),
+    Rule("password", r"""(?i)\bIDENTIFIED\s+BY\s+\\*["']([^"'\\\s]{3,})""", r"(?i)IDENTIFIED\s+BY", "given",
+        "SQL user"),
+)  # fmt: skip
 
 # %s takes the key names. Group 1 is the name, group 2 the value given to it.
 KEYWORD_RULES = (
-    Rule(
-        "env",
-        r"([A-Z0-9_]*(?:%s)[A-Z0-9_]*)=([^\s\"'`\\]+)",
-        r"(?:%s)[A-Z0-9_]*=[^\s\"'`\\]",
-        "env",
-        "NAME=value, in a shell or an env file",
-    ),
-    Rule(
-        "quoted",
-        rf"(?i)([\w.-]*(?:%s)\w*){_TO}[a-z@]?{QUOTE}{_QUOTED}",
-        rf"(?i)(?:%s)\w*{_TO}[a-z@]?{QUOTE}",
-        "quoted",
-        "name: 'value' in code, JSON, YAML",
-    ),
-    Rule(
-        "bare",
-        rf"(?i)([\w.-]*(?:%s)\w*){_TO}{_BARE}",
-        rf"(?i)(?:%s)\w*{_TO}[^\s\"'`\\]",
-        "bare",
-        "name: value in YAML, INI, queries",
-    ),
-    Rule(
-        "typed",
-        rf"(?i)([\w.-]*(?:%s)\w*)\s*:\s*&?[\w'][\w'<>\[\]., ]{{0,40}}=\s*[a-z@]?{QUOTE}{_QUOTED}",
-        r"(?i)(?:%s)\w*\s*:\s*&?[\w'][\w'<>\[\]., ]*=",
-        "quoted",
-        "name: type = 'value'",
-    ),
-    Rule(
-        "flag",
-        rf"(?i)--([\w-]*(?:%s)\w*) +(?:{QUOTE})?([^\s\"'`\\]+)",
-        r"(?i)--[\w-]*(?:%s)\w* ",
-        "bare",
-        "--name value on a command line",
-    ),
-)
+    Rule("env", r"([A-Z0-9_]*(?:%s)[A-Z0-9_]*)=([^\s\"'`\\]+)", r"(?:%s)[A-Z0-9_]*=[^\s\"'`\\]", "env",
+        "NAME=value, in a shell or an env file"),
+    Rule("quoted", rf"(?i)([\w.-]*(?:%s)\w*){_TO}[a-z@]?{QUOTE}{_QUOTED}",
+        rf"(?i)(?:%s)\w*{_TO}[a-z@]?{QUOTE}", "quoted", "name: 'value' in code, JSON, YAML"),
+    Rule("bare", rf"(?i)([\w.-]*(?:%s)\w*){_TO}{_BARE}", rf"(?i)(?:%s)\w*{_TO}[^\s\"'`\\]", "bare",
+        "name: value in YAML, INI, queries"),
+    Rule("typed", rf"(?i)([\w.-]*(?:%s)\w*)\s*:\s*&?[\w'][\w'<>\[\]., ]{{0,40}}=\s*[a-z@]?{QUOTE}{_QUOTED}",
+        r"(?i)(?:%s)\w*\s*:\s*&?[\w'][\w'<>\[\]., ]*=", "quoted", "name: type = 'value'"),
+    Rule("flag", rf"(?i)--([\w-]*(?:%s)\w*)(?: +|{QUOTE}\s*,\s*)(?:{QUOTE})?([^\s\"'`\\]+)",
+        r"(?i)--[\w-]*(?:%s)\w*[\s\"'`\\]", "bare",
+        "--name value on a command line, or in a list of its words"),
+)  # fmt: skip
 
 # A name and its value as two fields: a Kubernetes variable, an XML attribute, a cell next to another.
 PAIR_RULES = (
-    Rule(
-        "pair",
+    Rule("pair",
         rf"""(?i)\b(?:name|key|variable){QUOTE_OR_NONE}\s*[:=]?\s*{QUOTE_OR_NONE}([\w.-]*(?:%s)\w*){QUOTE_OR_NONE}[\s,{{]*"""
         rf"""(?:-\s*)?{QUOTE_OR_NONE}(?:\w+:)?(?:value|default){QUOTE_OR_NONE}\s*[:=]\s*{QUOTE_OR_NONE}([^\s"'`\\,;<>{{}}]+)""",
-        r"(?i)(?:name|key|variable)\W+[\w.-]*(?:%s)",
-        "env",
-        "name: X, value: secret",
-    ),
-    Rule(
-        "element",
-        r"(?i)<([\w.-]*(?:%s)\w*)(?:\s[^<>]*)?>([^<>\s]+)</",
-        r"(?i)<[\w.-]*(?:%s)\w*(?:\s[^<>]*)?>[^<>\s]",
-        "quoted",
-        "an XML element named for its secret",
-    ),
-    Rule(
-        "call",
-        rf"""(?i)\w\(\s*{QUOTE}([\w.-]*(?:%s)\w*){QUOTE}\s*,\s*{QUOTE}{_QUOTED}""",
-        rf"(?i)\w\(\s*{QUOTE}[\w.-]*(?:%s)\w*{QUOTE}\s*,",
-        "quoted",
-        "a name and its value handed to a call: define, setenv, setProperty",
-    ),
-    Rule(
-        "setter",
-        rf"""(?i)(?:\bset_?|\bwith_?|\.)(\w*(?:%s)\w*)\(\s*{QUOTE}{_QUOTED}""",
-        rf"""(?i)(?:\bset_?|\bwith_?|\.)\w*(?:%s)\w*\(\s*{QUOTE}""",
-        "quoted",
-        "a call that is named for what it is given",
-    ),
-    Rule(
-        "cell",
-        r"(?i)\|\s*`?([\w.-]*(?:%s)\w*)`?\s*\|\s*`?([^\s|`]+)`?\s*\|",
-        r"(?i)(?:%s)\w*`?\s*\|",
-        "bare",
-        "cells of a table",
-    ),
-    Rule(
-        "build",
-        r"(?m)(?:^|\\n)\s*(?:ENV|ARG)\s+([A-Z0-9_]*(?:%s)[A-Z0-9_]*)\s+([^\s\"'`\\]+)",
-        r"(?:ENV|ARG)\s+[A-Z0-9_]*(?:%s)",
-        "env",
-        "a Dockerfile's ENV with a blank",
-    ),
-    Rule(
-        "shell",
-        r"\bset(?:x|(?:\s+-\w+)+)\s+([A-Z0-9_]*(?:%s)[A-Z0-9_]*)\s+[\"']?([^\s\"'`\\]+)",
-        r"\bset(?:x|(?:\s+-\w+)+)\s+[A-Z0-9_]*(?:%s)",
-        "env",
-        "fish and Windows: set -x NAME value",
-    ),
-)
+        r"(?i)(?:name|key|variable)\W+[\w.-]*(?:%s)", "env", "name: X, value: secret"),
+    Rule("element", r"(?i)<([\w.-]*(?:%s)\w*)(?:\s[^<>]*)?>([^<>\s]+)</",
+        r"(?i)<[\w.-]*(?:%s)\w*(?:\s[^<>]*)?>[^<>\s]", "quoted", "an XML element named for its secret"),
+    Rule("call", rf"""(?i)\w\(\s*{QUOTE}([\w.-]*(?:%s)\w*){QUOTE}\s*,\s*{QUOTE}{_QUOTED}""",
+        rf"(?i)\w\(\s*{QUOTE}[\w.-]*(?:%s)\w*{QUOTE}\s*,", "quoted",
+        "a name and its value handed to a call: define, setenv, setProperty"),
+    Rule("setter", rf"""(?i)(?:\bset_?|\bwith_?|\.)(\w*(?:%s)\w*)\(\s*{QUOTE}{_QUOTED}""",
+        rf"""(?i)(?:\bset_?|\bwith_?|\.)\w*(?:%s)\w*\(\s*{QUOTE}""", "quoted",
+        "a call that is named for what it is given"),
+    Rule("cell", r"(?i)\|\s*`?([\w.-]*(?:%s)\w*)`?\s*\|\s*`?([^\s|`]+)`?\s*\|", r"(?i)(?:%s)\w*`?\s*\|",
+        "bare", "cells of a table"),
+    Rule("build", r"(?m)(?:^|\\n)\s*(?:ENV|ARG)\s+([A-Z0-9_]*(?:%s)[A-Z0-9_]*)\s+([^\s\"'`\\]+)",
+        r"(?:ENV|ARG)\s+[A-Z0-9_]*(?:%s)", "env", "a Dockerfile's ENV with a blank"),
+    Rule("shell", r"\bset(?:x|(?:\s+-\w+)+)\s+([A-Z0-9_]*(?:%s)[A-Z0-9_]*)\s+[\"']?([^\s\"'`\\]+)",
+        r"\bset(?:x|(?:\s+-\w+)+)\s+[A-Z0-9_]*(?:%s)", "env", "fish and Windows: set -x NAME value"),
+)  # fmt: skip
 
 PERSONAL_RULES = (
-    Rule(
-        "email",
-        r"[A-Za-z0-9._%+-]+@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*\.[A-Za-z]{2,}",
-        r"@[A-Za-z0-9]",
-        "shape",
-        "e-mail address",
-    ),
-    Rule(
-        "phone",
-        r"\+\d{1,3}[ .-]?\(?\d{1,4}\)?(?:[ .-]?\d{2,4}){2,4}\b",
-        r"\+\d",
-        "shape",
-        "international number",
-    ),
-    Rule(
-        "phone",
-        r"\(\d{3}\) ?\d{3}[ .-]\d{4}\b",
-        r"\(\d{3}\)",
-        "shape",
-        "North American number, area code in brackets",
-    ),
-    Rule(
-        "phone",
-        rf"{BOUND}(\d{{3}}[.-]\d{{3}}[.-]\d{{4}}\b)",
-        r"\d{3}[.-]\d{4}",
-        "shape",
-        "North American number",
-    ),
-)
+    Rule("email", r"[A-Za-z0-9._%+-]+@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*\.[A-Za-z]{2,}", r"@[A-Za-z0-9]",
+        "shape", "e-mail address"),
+    Rule("phone", r"\+\d{1,3}[ .-]?\(?\d{1,4}\)?(?:[ .-]?\d{2,4}){2,4}\b", r"\+\d", "shape",
+        "international number"),
+    Rule("phone", r"\(\d{3}\) ?\d{3}[ .-]\d{4}\b", r"\(\d{3}\)", "shape",
+        "North American number, area code in brackets"),
+    Rule("phone", rf"{BOUND}(\d{{3}}[.-]\d{{3}}[.-]\d{{4}}\b)", r"\d{3}[.-]\d{4}", "shape",
+        "North American number"),
+)  # fmt: skip
 
 # Detectors left out: rules above take in the whole block or signature where these stop at the head (private
 # keys, JWT), keep the name next to the value (Azure) or weigh the value (URLs); an IP address is not a
@@ -325,10 +201,22 @@ _WORD = r"""\\*(?:["']([^"'\n\\]+)|([^\s"'\\|;&]+))"""
 # The word for a password in the languages of the fifteen largest keyboards, with and without its accents.
 _PASSWORD = (
     r"pass(?:wort|ord|phrase|code|word|wd)|kennwort|mot de passe|contrase(?:ñ|n)a|senha|palavra[- ]passe|"
-    r"parola(?: d['’]ordine)?|wachtwoord|has(?:ł|l)o|heslo|l(?:ö|o)senord|adgangskode|kodeord|salasana|"
+    r"parola(?: d['’]ordine)?|wachtwoord|has(?:ł|l)o|heslo|l(?:ö|o)senord(?:et)?|adgangskoden?|"
+    r"clave|kodeord|salasana|"
     r"(?:ş|s)ifre|jelsz(?:ó|o)|парол[ьяю]|密码|密碼|口令|パスワード|비밀번호|암호|"
     r"\bpw\b|كلمة (?:المرور|السر)|סיסמ[הא]|m(?:ậ|a)t kh(?:ẩ|a)u|kata sandi|รหัสผ่าน|पासवर्ड|κωδικός"
 )
+
+# Whose it is; what says that it follows; and the value, in quotes of any language or none.
+_FOR = (
+    r"\s+(?:for|of|from|on|to|für|von|zum|zur|der|des|pour|del?|du|para|per|da|do|voor|van|dla|от|для|к)\s"
+    r"(?:[^\s:]+\s){0,5}?[^\s:]+"
+)
+_IS = (
+    r"\s*(?:=|:|：|は|是|为|為|는|은|—|–)\s*|\s+(?:is|was|(?:should|must|will) be|ist|war|lautet|es|era|est|"
+    r"è|é|är|er|jest|to|je|on)\s*:?\s+"
+)
+_VALUE = rf"""(?:{QUOTE}|[「『“„«])?([^\s"'`\\<>(){{}},;「」『』“”„«»。、，]{{6,}})"""
 
 
 def _flag(program: str, flag: str, note: str, judge: str = "given") -> Rule:
@@ -345,13 +233,8 @@ def _flag(program: str, flag: str, note: str, judge: str = "given") -> Rule:
 
 COMMANDS = (
     _flag(r"mysql\w*|mariadb[\w-]*", r"-p", "the password stands at the flag itself"),
-    Rule(
-        "password",
-        rf"(?:\b|\\[nrt])sshpass(?:\s+-(?:[fdP]\s*\S+|[evhV]+))*\s+-p\s*{_WORD}",
-        r"sshpass\s",
-        "given",
-        "ssh with a password; the -p of ssh itself is a port",
-    ),
+    Rule("password", rf"(?:\b|\\[nrt])sshpass(?:\s+-(?:[fdP]\s*\S+|[evhV]+))*\s+-p\s*{_WORD}", r"sshpass\s",
+        "given", "ssh with a password; the -p of ssh itself is a port"),
     _flag(r"redis-cli|valkey-cli", r"-a\s+|--pass\s+", "Redis"),
     _flag(r"mongo(?:sh|dump|restore|export|import)?", r"-p\s+", "MongoDB"),
     _flag(
@@ -378,398 +261,179 @@ COMMANDS = (
     _flag(r"ssh-keygen", r"-[NP]\s+", "keys of ssh"),
     _flag(r"rabbitmqctl", r"(?:add_user|change_password|authenticate_user)\s+\S+\s+", "RabbitMQ"),
     _flag(r"bundle config", r"\S+\s+[^\s:]+:", "Bundler", "word"),
-    Rule(
-        "token",
-        r"codecov\S*\s[^\n|;&]*?-t[ =]+([0-9a-f-]{20,})",
-        r"codecov\S*\s",
-        "shape",
-        "Codecov",
-    ),
-    Rule(
-        "password",
-        r"""\s--user[ =]\\*["']?[^\s:"'\\/]+:([^\s"'\\]{6,})""",
-        r"\s--user[ =]",
-        "word",
-        "user and password of any program",
-    ),
-    Rule(
-        "password",
-        r"""\bsend\s+(?:--\s+)?\\*"([^"\\\s]{6,})\\+[rn]\\*\"""",
-        r"\bsend\s",
-        "word",
-        "what a script of expect types",
-    ),
-    Rule(
-        "password",
+    Rule("token", r"codecov\S*\s[^\n|;&]*?-t[ =]+([0-9a-f-]{20,})", r"codecov\S*\s", "shape", "Codecov"),
+    Rule("password", r"""\s--user[ =]\\*["']?[^\s:"'\\/]+:([^\s"'\\]{6,})""", r"\s--user[ =]", "word",
+        "user and password of any program"),
+    Rule("password", r"""\bsend\s+(?:--\s+)?\\*"([^"\\\s]{6,})\\+[rn]\\*\"""", r"\bsend\s", "word",
+        "what a script of expect types"),
+    Rule("password",
         r"""(?:\b|\\[nrt])echo\s+(?:-n\s+)?\\*["']?([^\s"'|\\]+)\\*["']?\s*\|[^\n|]*(?:--password-stdin|--with-token|sudo\s+-S|cryptsetup)""",
-        r"--password-stdin|--with-token|sudo\s+-S|cryptsetup",
-        "given",
-        "a password handed over by a pipe",
-    ),
-    Rule(
-        "password",
+        r"--password-stdin|--with-token|sudo\s+-S|cryptsetup", "given", "a password handed over by a pipe"),
+    Rule("password",
         r"""(?:\b|\\[nrt])echo\s+\\*["']?[\w.-]+:([^\s"'|\\]+)\\*["']?\s*\|\s*(?:sudo\s+)?chpasswd""",
-        r"chpasswd",
-        "given",
-        "user:password handed to chpasswd",
-    ),
-    Rule(
-        "password",
-        r"""(?i)ConvertTo-SecureString\s+(?:-String\s+)?\\*["']([^"'\\]{3,})""",
-        r"(?i)ConvertTo-SecureString",
-        "given",
-        "PowerShell",
-    ),
-    Rule(
-        "secret",
-        r"""--from-literal[= ]\\*["']?[\w.-]+=([^\s"'\\]+)""",
-        r"--from-literal",
-        "given",
-        "kubectl create secret",
-    ),
-    Rule(
-        "password",
-        r"\b(?:sqlplus|sqlldr|expdp|impdp|rman)\s+(?:-\w+\s+)*[\w$]+/([^@\s]+)@",
-        r"sqlplus|sqlldr|expdp|impdp|rman",
-        "given",
-        "Oracle's user/password@database",
-    ),
-    Rule(
-        "password", r"jdbc:oracle:\w+:[\w$]+/([^@\s]+)@", r"jdbc:oracle:", "given", "the same in an address"
-    ),
-)
+        r"chpasswd", "given", "user:password handed to chpasswd"),
+    Rule("password", r"""(?i)ConvertTo-SecureString\s+(?:-String\s+)?\\*["']([^"'\\]{3,})""",
+        r"(?i)ConvertTo-SecureString", "given", "PowerShell"),
+    Rule("secret", r"""--from-literal[= ]\\*["']?[\w.-]+=([^\s"'\\]+)""", r"--from-literal", "given",
+        "kubectl create secret"),
+    Rule("password", r"\b(?:sqlplus|sqlldr|expdp|impdp|rman)\s+(?:-\w+\s+)*[\w$]+/([^@\s]+)@",
+        r"sqlplus|sqlldr|expdp|impdp|rman", "given", "Oracle's user/password@database"),
+    Rule("password", r"jdbc:oracle:\w+:[\w$]+/([^@\s]+)@", r"jdbc:oracle:", "given",
+        "the same in an address"),
+)  # fmt: skip
 
 _LINE_END = r"(?:\r?\n|\\+n)"
 # The seed of a second factor in fours, as pages show it.
 _SEED = r"(?:[a-z2-7]{4}[ -]){3,15}[a-z2-7]{4}"
 
 _FILES = (
-    Rule(
-        "password",
+    Rule("password",
         rf"""(?:\b|\\[nrt])(?:machine\s+\S+|default)\s+(?:(?:login|account)\s+\S+\s+)*password\s+{_WORD}""",
-        r"\bpassword\s",
-        "given",
-        "netrc, on one line or several",
-    ),
-    Rule(
-        "password",
+        r"\bpassword\s", "given", "netrc, on one line or several"),
+    Rule("password",
         r"(?m)(?:^|\\n)[\w.*-]+:(?:\d{4,5}|\*):[A-Za-z*][\w$*-]*:[A-Za-z*][\w.$*-]*:([^\s:\\]{4,})(?:$|\\n)",
-        r":(?:\d\d\d\d|\*):[A-Za-z*]|\d\d\d\d\d:[A-Za-z*]",
-        "word",
-        "pgpass: host, port, database, user, password",
-    ),
-    Rule(
-        "password",
+        r":(?:\d\d\d\d|\*):[A-Za-z*]|\d\d\d\d\d:[A-Za-z*]", "word",
+        "pgpass: host, port, database, user, password"),
+    Rule("password",
         r"""(?:^|[\s;"'])[\w-]+(?:\.[\w-]+)+:\d{4,5}:[\w*-]+:[\w*.-]+:([^\s:\\;"']{6,})(?:$|[\s;"'])""",
-        r":\d\d\d\d+:[\w*]",
-        "word",
-        "the same within a line",
-    ),
-    Rule(
-        "password",
-        r"(?:requirepass|masterauth)\s+[\"']?([^\s\"']{6,})",
-        r"requirepass|masterauth",
-        "given",
-        "configuration of Redis",
-    ),
+        r":\d\d\d\d+:[\w*]", "word", "the same within a line"),
+    Rule("password", r"(?:requirepass|masterauth)\s+[\"']?([^\s\"']{6,})", r"requirepass|masterauth", "given",
+        "configuration of Redis"),
     Rule("password", r"\bAUTH\s+(?:[\w-]+\s+)?([^\s\"']{12,})", r"\bAUTH\s", "random", "log-in at Redis"),
-    Rule(
-        "secret",
-        r"(?i)\bcommunity[\"']?\s*[:=]\s*[\"']?([A-Za-z0-9]{12,})",
-        r"(?i)\bcommunity\W",
-        "random",
-        "SNMP",
-    ),
-    Rule(
-        "api-key",
-        rf"\bkey\s*=\s*(?:{QUOTE})?([A-Za-z0-9+/_=-]{{16,}})(?:{QUOTE}|\s|$)",
-        r"\bkey\s*=",
-        "random",
-        "a key that is called so and no more",
-    ),
-    Rule("api-key", r"[?&]key=([A-Za-z0-9_-]{24,})", r"[?&]key=", "random", "a key in an address"),
-    Rule(
-        "api-key",
-        rf"Client\(\s*{QUOTE}([A-Za-z0-9_-]{{32,}})",
-        rf"Client\(\s*{QUOTE}",
-        "random",
-        "the first thing that a client is made with",
-    ),
-    Rule(
-        "api-key",
-        r"\b[A-Z][A-Z0-9_]*_KEY=([A-Za-z0-9+/_=-]{24,})",
-        r"_KEY=",
-        "random",
-        "any key of the environment, where it is as chance throws it",
-    ),
-    Rule(
-        "password",
-        r"(?m)(?:^|\\n)[ \t]*pass[ \t]*[=:][ \t]*([^\s\"'\\]{6,})",
-        r"pass[ \t]*[=:]",
-        "word",
-        "pass",
-    ),
-    Rule(
-        "password",
+    Rule("secret", r"(?i)\bcommunity[\"']?\s*[:=]\s*[\"']?([A-Za-z0-9]{12,})", r"(?i)\bcommunity\W", "random",
+        "SNMP"),
+    Rule("api-key", rf"\bkey\s*=\s*(?:{QUOTE})?([A-Za-z0-9+/_=-]{{16,}})(?:{QUOTE}|\s|$)", r"\bkey\s*=",
+        "random", "a key that is called so and no more"),
+    Rule("api-key", r"[?&](?:key|auth)=([A-Za-z0-9_-]{24,})", r"[?&](?:key|auth)=", "random",
+        "a key in an address"),
+    Rule("api-key", rf"Client\(\s*{QUOTE}([A-Za-z0-9_-]{{32,}})", rf"Client\(\s*{QUOTE}", "random",
+        "the first thing that a client is made with"),
+    Rule("api-key", r"\b[A-Z][A-Z0-9_]*_KEY=([A-Za-z0-9+/_=-]{24,})", r"_KEY=", "random",
+        "any key of the environment, where it is as chance throws it"),
+    Rule("password", r"(?m)(?:^|\\n)[ \t]*pass[ \t]*[=:][ \t]*([^\s\"'\\]{6,})", r"pass[ \t]*[=:]", "word",
+        "pass"),
+    Rule("password",
         rf"(?i)(?:basic_?auth|\bauth\s*=\s*|credentials?)\(\s*{QUOTE}[\w.@-]+{QUOTE}\s*,\s*(?:\w+\()?{QUOTE}{_QUOTED}",
-        r"(?i)(?:auth|auth\s*=\s*|credentials?)\(",
-        "word",
-        "user and password handed to a call",
-    ),
-    Rule(
-        "password",
-        rf"chpasswd[^\n\\]*<<[^\n\\]*{_LINE_END}[\w.-]+:([^\s\\]{{3,}})",
-        r"chpasswd",
-        "given",
-        "user:password in what chpasswd reads",
-    ),
-    Rule("password", rf"(?i)\bpw{_TO}{QUOTE}{_QUOTED}", rf"(?i)\bpw{_TO}", "word", "pw"),
-    Rule(
-        "password",
-        r"(?i)\bSET\s+PASSWORD\b[^;\n]*?=\s*(?:PASSWORD\()?[\"']([^\"'\s]{3,})",
-        r"(?i)SET\s+PASSWORD",
-        "given",
-        "a SQL user's new one",
-    ),
-    Rule(
-        "token",
+        r"(?i)(?:auth|auth\s*=\s*|credentials?)\(", "word", "user and password handed to a call"),
+    Rule("password", rf"chpasswd[^\n\\]*<<[^\n\\]*{_LINE_END}[\w.-]+:([^\s\\]{{3,}})", r"chpasswd", "given",
+        "user:password in what chpasswd reads"),
+    Rule("password", rf"(?i)\b(?:pw|pass){_TO}{QUOTE}([^\s\"'`\\]{{6,}})", rf"(?i)\b(?:pw|pass){_TO}", "word",
+        "pw, pass"),
+    Rule("password", r"""(?i)\b(?:USER|ROLE)\b[^;\n]*?\bPASSWORD\s+\\*['"]([^'"\s\\]{3,})""",
+        r"(?i)\bPASSWORD\s+\\*['\"]", "given", "a SQL role's"),
+    Rule("password", r"(?i)\bSET\s+PASSWORD\b[^;\n]*?=\s*(?:PASSWORD\()?[\"']([^\"'\s]{3,})",
+        r"(?i)SET\s+PASSWORD", "given", "a SQL user's new one"),
+    Rule("token",
         rf"{QUOTE}(?:auth|identitytoken|registrytoken){QUOTE}\s*:\s*{QUOTE}([A-Za-z0-9+/=_.-]{{12,}})",
-        r"(?:auth|identitytoken|registrytoken)\W+:",
-        "token",
-        "docker's config.json",
-    ),
+        r"(?:auth|identitytoken|registrytoken)\W+:", "token", "docker's config.json"),
     Rule("token", r"""\b_auth\s*=\s*"?([A-Za-z0-9+/=]{12,})""", r"_auth\s*=", "token", "npmrc"),
-    Rule(
-        "private-key",
-        r"client-key-data:\s*\"?([A-Za-z0-9+/=]{40,})",
-        r"client-key-data:",
-        "shape",
-        "kubeconfig",
-    ),
-    Rule(
-        "secret",
+    Rule("private-key", r"client-key-data:\s*\"?([A-Za-z0-9+/=]{40,})", r"client-key-data:", "shape",
+        "kubeconfig"),
+    Rule("secret",
         r"kind: *\"?Secret\b(?:[^\n]*\n){1,16}?(?:data|stringData): *\n((?:[ \t]+[\w.-]+: *[^\s#]+ *\n?)+)",
-        r"kind: *\"?Secret\b",
-        "shape",
-        "Kubernetes secret: all its values at once",
-    ),
-    Rule(
-        "secret",
-        r"(?:data|stringData): *\n((?:[ \t]+[\w.-]+: *[^\s#]+ *\n)+)kind: *\"?Secret\b",
-        r"kind: *\"?Secret\b",
-        "shape",
-        "the same as kubectl prints it, values first",
-    ),
+        r"kind: *\"?Secret\b", "shape", "Kubernetes secret: all its values at once"),
+    Rule("secret", r"(?:data|stringData): *\n((?:[ \t]+[\w.-]+: *[^\s#]+ *\n)+)kind: *\"?Secret\b",
+        r"kind: *\"?Secret\b", "shape", "the same as kubectl prints it, values first"),
     Rule("password", r"""\bpsk\s*=\s*"?([^"\s\\]{8,})""", r"psk\s*=", "given", "wireless networks"),
     Rule("password", r"(?i)[;\"']\s*PWD=\{([^}\s]{3,})\}", r"(?i)PWD=\{", "given", "ODBC with braces"),
-    Rule(
-        "cookie",
-        r"(?:TRUE|FALSE)\t[^\t\n]*\t(?:TRUE|FALSE)\t\d+\t[^\t\n]+\t([^\t\s]{8,})",
-        r"\t(?:TRUE|FALSE)\t\d+\t",
-        "token",
-        "cookie jar",
-    ),
-    Rule(
-        "password-hash",
-        r"(\$(?:1|5|6|apr1|2[abxy]|y|argon2i?d?)\$[A-Za-z0-9./$=,+-]{24,})",
-        r"\$(?:1|5|6|apr1|2[abxy]|y|argon2i?d?)\$[A-Za-z0-9./]",
-        "mixed",
-        "shadow, htpasswd, bcrypt, argon2: enough to try passwords against",
-    ),
-    Rule(
-        "secret",
-        r"otpauth://[^\s\"'`]*?[?&]secret=([A-Za-z0-9=]{16,})",
-        r"otpauth://",
-        "shape",
-        "second factor",
-    ),
-    Rule(
-        "secret",
+    Rule("cookie", r"(?:TRUE|FALSE)\t[^\t\n]*\t(?:TRUE|FALSE)\t\d+\t[^\t\n]+\t([^\t\s]{8,})",
+        r"\t(?:TRUE|FALSE)\t\d+\t", "token", "cookie jar"),
+    Rule("password-hash", r"(\$(?:1|5|6|apr1|2[abxy]|y|argon2i?d?)\$[A-Za-z0-9./$=,+-]{24,})",
+        r"\$(?:1|5|6|apr1|2[abxy]|y|argon2i?d?)\$[A-Za-z0-9./]", "mixed",
+        "shadow, htpasswd, bcrypt, argon2: enough to try passwords against"),
+    Rule("secret", r"otpauth://[^\s\"'`]*?[?&]secret=([A-Za-z0-9=]{16,})", r"otpauth://", "shape",
+        "second factor"),
+    Rule("secret",
         r"(?i)\b(?:set-?up|secret|authenticator|manual(?: entry)?|totp|otp|2fa|mfa) (?:key|code|seed)"
-        rf"\W{{1,4}}({_SEED}|[A-Z0-9]{{16,}})",
-        r"(?i) (?:key|code|seed)\W",
-        "word",
-        "second factor, as it is typed where no code is scanned",
-    ),
-    Rule(
-        "recovery-codes",
+        rf"\W{{1,4}}({_SEED}|[A-Z0-9]{{16,}})", r"(?i) (?:key|code|seed)\W", "word",
+        "second factor, as it is typed where no code is scanned"),
+    Rule("recovery-codes",
         r"(?i)(?:recovery|backup|scratch|emergency|one[- ]time|2fa|wiederherstellungs-?) ?codes?\b"
         rf"[^\n\\]{{0,80}}((?:{_LINE_END}[ \t]*(?:[-*•] |\d{{1,2}}[.):] *)?"
-        r"[A-Z0-9]{4,12}(?:[- ]{1,4}[A-Z0-9]{4,12}){0,3}[ \t]*){3,})",
-        r"(?i) ?codes?\b",
-        "codes",
-        "second factor: the codes that are kept for its loss, all at once",
-    ),
-    Rule(
-        "password",
-        r"\bWIFI:(?:[A-OQ-Z]:[^;]*;)*P:([^;\n]{4,});",
-        r"\bWIFI:",
-        "given",
-        "wireless network, as a picture to scan says it",
-    ),
-    Rule(
-        "secret",
+        r"[A-Z0-9]{4,12}(?:[- ]{1,4}[A-Z0-9]{4,12}){0,3}[ \t]*){3,})", r"(?i) ?codes?\b", "codes",
+        "second factor: the codes that are kept for its loss, all at once"),
+    Rule("password", r"\bWIFI:(?:[A-OQ-Z]:[^;]*;)*P:([^;\n]{4,});", r"\bWIFI:", "given",
+        "wireless network, as a picture to scan says it"),
+    Rule("secret",
         rf"\b(?:cat|bat|less|more|head|tail|type)\s+\S*(?:[./_-](?:key|secret|token)|passw(?:or)?d)(?:\.txt)?{_LINE_END}([^\s\\]{{8,}})(?:{_LINE_END}|$)",
-        rf"(?:key|secret|token|passw(?:or)?d)(?:\.txt)?{_LINE_END}",
-        "token",
-        "a file called a key or token, and its one line",
-    ),
+        rf"(?:key|secret|token|passw(?:or)?d)(?:\.txt)?{_LINE_END}", "token",
+        "a file called a key or token, and its one line"),
     Rule("secret", r"Unseal Key \d+: *([A-Za-z0-9+/=]{32,})", r"Unseal Key \d", "shape", "Vault"),
-    Rule(
-        "private-key",
-        rf"{QUOTE}[dk]{QUOTE}\s*:\s*{QUOTE}([A-Za-z0-9_-]{{40,}}){QUOTE}",
-        rf"[dk]{QUOTE}\s*:\s*{QUOTE}[A-Za-z0-9_-]",
-        "token",
-        "private part of a JSON Web Key",
-    ),
-    Rule(
-        "private-key",
-        r"(?i)private[ _-]?key\W{1,4}(?:0x)?([0-9a-f]{64})\b",
-        r"(?i)private[ _-]?key",
-        "shape",
-        "Ethereum and other keys in hexadecimal",
-    ),
-    Rule(
-        "seed-phrase",
-        r"(?i)(?:seed phrase|recovery phrase|mnemonic(?: phrase)?)\W{1,4}"
-        r"((?:[a-z0-9]{3,12}[ ,]+){11,23}[a-z0-9]{3,8})\b",
-        r"(?i)seed phrase|recovery phrase|mnemonic",
-        "shape",
-        "twelve to twenty-four words of a wallet",
-    ),
-)
+    Rule("private-key", rf"{QUOTE}[dk]{QUOTE}\s*:\s*{QUOTE}([A-Za-z0-9_-]{{40,}}){QUOTE}",
+        rf"[dk]{QUOTE}\s*:\s*{QUOTE}[A-Za-z0-9_-]", "token", "private part of a JSON Web Key"),
+    Rule("private-key", r"(?i)private[ _-]?key\W{1,4}(?:0x)?([0-9a-f]{64})\b", r"(?i)private[ _-]?key",
+        "shape", "Ethereum and other keys in hexadecimal"),
+    Rule("seed-phrase", r"(?i)(?:seed phrase|recovery phrase|mnemonic(?: phrase)?)\W{1,4}"
+        r"((?:[a-z0-9]{3,12}[ ,]+){11,23}[a-z0-9]{3,8})\b", r"(?i)seed phrase|recovery phrase|mnemonic",
+        "shape", "twelve to twenty-four words of a wallet"),
+)  # fmt: skip
 
 HEADERS = (
-    Rule(
-        "cookie",
+    Rule("cookie",
         rf"""(?i)\bcookie(?:{QUOTE})?\s*[:=]\s*(?:{QUOTE})?((?:[^\s=;"'\\]+=[^;"'\\\r\n]*;\s*)*[^\s=;"'\\]+=[^;"'\\\r\n]+)""",
-        r"(?i)cookie\W*[:=]",
-        "cookie",
-        "Cookie and Set-Cookie, with their names",
-    ),
-    Rule(
-        "cookie",
+        r"(?i)cookie\W*[:=]", "cookie", "Cookie and Set-Cookie, with their names"),
+    Rule("cookie",
         r"""(?:\b|\\[nrt])curl\b(?:[^\n|;]|\\\r?\n)*?\s(?:-b|--cookie)[ =]\\*["']?([^"'\s\\]+=[^"'\n\\]+)""",
-        r"curl\s",
-        "cookie",
-        "cookies of a curl call",
-    ),
-    Rule(
-        "cookie",
+        r"curl\s", "cookie", "cookies of a curl call"),
+    Rule("cookie",
         r"(?i)\b(?:phpsessid|jsessionid|asp\.net_sessionid|connect\.sid|sessionid|laravel_session|remember_token|"
         r"__(?:host|secure)-[\w-]+|wordpress_logged_in_\w+|\.aspnetcore\.[\w.]+)[=\t]([A-Za-z0-9%._~+/-]{16,})",
-        r"(?i)sess|\.sid=|remember_token|__(?:host|secure)-|logged_in_|\.aspnetcore\.",
-        "token",
-        "session cookies by the names that frameworks give them",
-    ),
-    Rule(
-        "authorization",
+        r"(?i)sess|\.sid=|remember_token|__(?:host|secure)-|logged_in_|\.aspnetcore\.", "token",
+        "session cookies by the names that frameworks give them"),
+    Rule("authorization",
         rf"(?i)\bauthorization(?:{QUOTE})?\s*[:=]\s*(?:{QUOTE})?([A-Za-z0-9._~+/=-]{{20,}})",
-        r"(?i)authorization",
-        "token",
-        "header with a key and no scheme",
-    ),
+        r"(?i)authorization", "token", "header with a key and no scheme"),
     Rule("authorization", r"\bresponse=\\*\"([0-9a-f]{32})", r"response=", "shape", "digest authentication"),
-    Rule(
-        "url-signature",
+    Rule("url-signature",
         r"(?i)[?&](?:X-Amz-(?:Signature|Security-Token)|X-Goog-Signature|Signature)=([A-Za-z0-9%_~.+/-]{16,})",
-        r"(?i)(?:Signature|Security-Token)=",
-        "mixed",
-        "signed addresses of Amazon and Google",
-    ),
-    Rule(
-        "authorization-code",
-        r"(?:callback|redirect|oauth|auth)[^\s?]*\?(?:[^\s#]*&)?code=([A-Za-z0-9_./~%-]{16,})",
-        r"[?&]code=",
-        "token",
-        "what a log-in hands back in an address",
-    ),
-    Rule(
-        "authorization-code",
+        r"(?i)(?:Signature|Security-Token)=", "mixed", "signed addresses of Amazon and Google"),
+    Rule("authorization-code",
+        r"(?:callback|redirect|oauth|auth)[^\s?]*\?(?:[^\s#]*&)?code=([A-Za-z0-9_./~%-]{16,})", r"[?&]code=",
+        "token", "what a log-in hands back in an address"),
+    Rule("authorization-code",
         r"(?i)://[^\s\"'`]*/[\w-]*(?:reset|magic|verif|confirm|invit|activat)[\w-]*/([A-Za-z0-9_-]{20,})",
-        r"(?i)(?:reset|magic|verif|confirm|invit|activat)[\w-]*/",
-        "random",
-        "links by mail that stand for a log-in",
-    ),
-    Rule(
-        "url-password",
-        r"\bhttps?://([A-Za-z0-9_-]{20,})@[\w.-]+",
-        r"://[^\s/]*@",
-        "token",
-        "a token as the user of an address",
-    ),
-)
+        r"(?i)(?:reset|magic|verif|confirm|invit|activat)[\w-]*/", "random",
+        "links by mail that stand for a log-in"),
+    Rule("url-password", r"\bhttps?://([A-Za-z0-9_-]{20,})@[\w.-]+", r"://[^\s/]*@", "token",
+        "a token as the user of an address"),
+)  # fmt: skip
 
 _WORDS = (
-    Rule(
-        "password",
-        rf"""(?i)(?:{_PASSWORD})(?:{QUOTE})?\s*(?:=|:)\s*(?:{QUOTE})?([^\s"'`\\<>(){{}},;]{{6,}})""",
-        rf"(?i)(?:{_PASSWORD})",
-        "word",
-        "the word for it in other languages",
-    ),
-    Rule(
-        "password",
-        rf"""(?i)(?:{_PASSWORD})\s+(?:(?:is|ist|lautet|est|es|è|är|er|on|jest|je)\s*:?\s+)?(?:{QUOTE})?([^\s"'`\\<>(){{}},;]{{8,}})""",
-        rf"(?i)(?:{_PASSWORD})",
-        "told",
-        "said in a sentence: the password is ...",
-    ),
-    Rule(
-        "password",
-        rf"""(?i)(?:{_PASSWORD})\s+(?:ist|lautet|est|es|è|är|er|jest|je)\s+([A-Za-z0-9!#%+*@-]{{8,}})""",
-        rf"(?i)(?:{_PASSWORD})",
-        "random",
-        "the same in another language, where no English prose can be meant",
-    ),
-    Rule(
-        "password",
-        rf"(?i)\s([^\s\"'`\\]{{8,}})\s+as\s+(?:\w+\s+){{0,2}}(?:{_PASSWORD})",
-        rf"(?i)\sas\s+(?:\w+\s+){{0,2}}(?:{_PASSWORD})",
-        "told",
-        "the other way round: ... as the password",
-    ),
-    Rule(
-        "password",
+    Rule("password", rf"(?i)(?:{_PASSWORD})(?:{_FOR}|{QUOTE})?(?:{_IS}){_VALUE}", rf"(?i)(?:{_PASSWORD})",
+        "stated", "the password is ..., the password for the wiki: ..."),
+    Rule("password",
+        rf"(?i)(?:[,/&]|\b(?:with|and|mit|und|avec|et|con|y|e|com|с|и))\s+(?:(?:the|dem|das|le|la|el)\s+)?(?:{_PASSWORD})\s+{_VALUE}",
+        rf"(?i)(?:{_PASSWORD})\s", "passing", "user ana, password ..."),
+    Rule("password",
+        rf"(?i)\b(?:set|reset|chang\w+|updat\w+)\s+(?:\w+\s+){{0,3}}?(?:{_PASSWORD})(?:{_FOR})?\s+to\s+{_VALUE}",
+        rf"(?i)(?:{_PASSWORD})", "stated", "set the password to ..."),
+    Rule("password", rf"(?i)(?:{_PASSWORD})\s+{_VALUE}", rf"(?i)(?:{_PASSWORD})\s", "told",
+        "the next word behind it"),
+    Rule("pin",
+        rf"(?:\bPIN(?:[- ](?i:code))?|\b(?i:door|gate|alarm|safe|vault|entry|access|unlock)[- ](?i:code|pin))"
+        rf"(?i:{_FOR})?(?i:{_IS})(\d{{4,8}}#?)(?:[^\w.]|\.?\s|\.?$)",
+        r"\bPIN\b|(?i:door|gate|alarm|safe|vault|entry|access|unlock)[- ](?i:code|pin)", "shape",
+        "what is typed at a door or a card"),
+    Rule("password", rf"(?i)парол[ьяюе]м?\s+(?:от|для|к|на)\s+\S+\s+{_VALUE}", r"(?i)парол[ьяюе]м?\s",
+        "passing", "the same without a verb, as Russian says it"),
+    Rule("password", rf"(?i)\s([^\s\"'`\\]{{8,}})\s+as\s+(?:\w+\s+){{0,2}}(?:{_PASSWORD})",
+        rf"(?i)\sas\s+(?:\w+\s+){{0,2}}(?:{_PASSWORD})", "passing",
+        "the other way round: ... as the password"),
+    Rule("password",
         r"""(?i)\b(?:creds?|credentials|log-?in|zugang\w*)\s*:\s*[\w.@-]+\s*[/,:|]\s*([^\s"'`\\]{6,})""",
-        r"(?i)(?:creds?|credentials|log-?in|zugang\w*)\s*:",
-        "told",
-        "user and password in one breath",
-    ),
-    Rule(
-        "password",
-        r"(?i)\bapp(?:lication)?[- ]password\W{1,4}((?:[a-z0-9]{4}[ -]?){3}[a-z0-9]{4})\b",
-        r"(?i)app(?:lication)?[- ]password",
-        "shape",
-        "Google's and Apple's, sixteen letters in fours",
-    ),
-    Rule(
-        "password",
-        rf"(?i)(?:{_PASSWORD})\s+(?:for|of|für|pour|de|para|per|voor)\s+"
-        r"""[^\n:]{1,80}:[ \t]*([^\s"'`\\]{6,})""",
-        rf"(?i)(?:{_PASSWORD})",
-        "word",
-        "the password for something: ...",
-    ),
-    Rule(
-        "password",
-        r"""(?m)(?i:\[sudo\] password for [\w.-]+|@[\w.-]+'s password|password for '[^'\n]*'|"""
+        r"(?i)(?:creds?|credentials|log-?in|zugang\w*)\s*:", "passing", "user and password in one breath"),
+    Rule("password", r"(?i)\bapp(?:lication)?[- ]password\W{1,4}((?:[a-z0-9]{4}[ -]?){3}[a-z0-9]{4})\b",
+        r"(?i)app(?:lication)?[- ]password", "shape", "Google's and Apple's, sixteen letters in fours"),
+    Rule("password", r"""(?m)(?i:\[sudo\] password for [\w.-]+|@[\w.-]+'s password|password for '[^'\n]*'|"""
         r"""\benter (?:[\w']+ ){0,3}pass ?(?:word|phrase)(?: for [^\n]{1,200}?)?):"""
-        rf"""[ \t]*([^\s"'`\\]{{4,}})[ \t]*(?:{_LINE_END}|$)""",
-        r"(?i)pass ?(?:word|phrase)",
-        "given",
-        "typed at the prompt of a terminal, where one sees it",
-    ),
-    Rule(
-        "token",
+        rf"""[ \t]*([^\s"'`\\]{{4,}})[ \t]*(?:{_LINE_END}|$)""", r"(?i)pass ?(?:word|phrase)", "given",
+        "typed at the prompt of a terminal, where one sees it"),
+    Rule("token",
         r"(?i)\b(?:access|api|app|auth|bearer|bot|client|deploy|personal|secret|server|service|webhook)"
         r"[-_ ]?(?:key|secret|token)\s+(?:(?:is|was|ist|lautet)\s*:?\s+)?"
         rf"{QUOTE_OR_NONE}([A-Za-z0-9_+=~-]{{20,}})",
         r"(?i)(?:access|api|app|auth|bearer|bot|client|deploy|personal|secret|server|service|webhook)"
-        r"[-_ ]?(?:key|secret|token)\s",
-        "random",
-        "said in a sentence, or the next word of a command",
-    ),
-)
+        r"[-_ ]?(?:key|secret|token)\s", "random", "said in a sentence, or the next word of a command"),
+)  # fmt: skip
 
 PLACE_RULES = (*COMMANDS, *_FILES, *HEADERS, *_WORDS)

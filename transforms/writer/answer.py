@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import Any
 
 from cortex.hooks.prose.memory_types import MEMORY_TAGS, WRITTEN_TAGS
+from cortex.hooks.prose.own_prose import without_pasted
 from cortex.transforms.extract.ground.candidate import PERSON, Turn, text_of
 from cortex.transforms.policy import Policy
 from cortex.transforms.redaction.redact import kinds_of_secret, redact
@@ -311,14 +312,17 @@ class SessionTurns:
         """
         Return the share of a statement's own words that a person said, in the turn at `order[0]`.
 
-        None of it, if they only asked, or if it has a name or number that they did not say: SQLite, 14,
-        src/whales.py. Where that turn answers, what it answers counts too, if it is cited: the assistant's
-        words right before a short prompt, the options of a question, the call that was refused.
+        None of it, if they only asked or pasted it, or if it has a name or number that they did not say:
+        SQLite, 14, src/whales.py. Where that turn answers, what it answers counts too if cited: the words
+        of the assistant right before a short prompt, the options of a question, the call that was refused.
         """
         turn = self.turns[order[0]]
         if turn is None or turn["kind"] not in PERSON or _is_asked(quote, turn):
             return 0.0
-        sources = [text_of(turn), *(self._texts[at] for at in self._answered_by(order[0]) if at in order)]
+        sources = [
+            without_pasted(text_of(turn)),
+            *(self._texts[at] for at in self._answered_by(order[0]) if at in order),
+        ]
         spoken = _bare(" ".join(sources))
         if any(_bare(name) not in spoken for name in _SPELT.findall(statement)):
             return 0.0

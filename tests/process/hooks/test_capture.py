@@ -173,16 +173,36 @@ def test_a_hook_killed_while_writing_leaves_nothing_in_new(client):
     assert len(client.tickets()) == 1
 
 
-def test_where_linking_is_impossible_each_event_copies_what_is_new(client):
-    transcript = client.write_transcript()
-    without_links = (
+def without_links(client) -> list[str]:
+    """Return the command of a hook on a file system that refuses links."""
+    script = (
         "import errno, os, runpy, sys; sys.argv = sys.argv[1:]\n"
         "sys.path.insert(0, os.path.dirname(sys.argv[0]))\n"
         "def link(*_): raise OSError(errno.EXDEV, 'another file system')\n"
         "os.link = link\n"
         "runpy.run_path(sys.argv[0], run_name='__main__')"
     )
-    command = [sys.executable, "-I", "-c", without_links, str(client.folder / "hooks" / "hook.py"), "stop"]
+    return [sys.executable, "-I", "-c", script, str(client.folder / "hooks" / "hook.py"), "stop"]
+
+
+def test_where_linking_is_impossible_nothing_of_an_excluded_folder_is_copied(client):
+    home = client.staging.parent
+    home.mkdir(parents=True, exist_ok=True)
+    (home / "config.toml").write_text('[capture]\nexcluded_projects = ["/home/ada/kiln"]\n')
+    inside = json.dumps({"cwd": "/home/ada/kiln/src", "text": "the glaze"}) + "\n"
+    outside = json.dumps({"cwd": "/home/ada/other", "text": "the clay"}) + "\n"
+    for name, text in (("in", inside), ("out", outside), ("later", outside * 10 + inside)):
+        transcript = client.write_transcript(name)
+        transcript.write_text(text)
+        assert client.is_silent(client.run(without_links(client), client.payload(transcript), {}))
+    kept = [path for path in (client.staging / "transcripts").iterdir() if path.stat().st_size]
+    assert [path.read_text() for path in kept] == [outside] and kept[0].stat().st_mode & 0o777 == 0o600
+    assert len(client.tickets()) == 3
+
+
+def test_where_linking_is_impossible_each_event_copies_what_is_new(client):
+    transcript = client.write_transcript()
+    command = without_links(client)
     for line in ('{"n":1}\n', '{"n":2}\n'):
         with transcript.open("a") as file:
             file.write(line)

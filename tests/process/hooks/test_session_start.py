@@ -2,9 +2,13 @@
 
 import json
 import os
+import sys
 import time
+from pathlib import Path
 
 import pytest
+
+from cortex.hooks import sweep
 
 LONG_AGO = 1_600_000_000
 
@@ -230,3 +234,23 @@ def test_where_it_cannot_be_logged_the_brief_is_handed_over_all_the_same(client)
     client.staging.mkdir()
     (client.staging / "calls").touch()
     assert handed_over(start(client)).startswith("- Fire at 1,240.")
+
+
+@pytest.mark.parametrize("name", ["published/projects.json", "published/p1/brief.md", "staging/private"])
+def test_a_start_waits_for_no_pipe(client, name):
+    client.publish("/home/ada/kiln", "p1", "Glazes are fired at 1,240 °C.")
+    pipe = client.staging.parent / name
+    pipe.unlink(missing_ok=True)
+    pipe.parent.mkdir(parents=True, exist_ok=True)
+    os.mkfifo(pipe)
+    command = [
+        sys.executable,
+        "-I",
+        "-S",
+        str(Path(sweep.__file__).resolve().parent / "hook.py"),
+        "session-start",
+    ]
+    payload = client.payload(client.folder / "new.jsonl", source="startup", cwd="/home/ada/kiln")
+    begun = time.monotonic()
+    assert client.run(command, payload, {}).returncode == 0
+    assert time.monotonic() - begun < 10  # 2 s, on a busy machine

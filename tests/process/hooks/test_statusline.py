@@ -157,3 +157,10 @@ def test_the_command_says_the_same(home, monkeypatch, tmp_path):
         [sys.executable, "-m", "cortex", "statusline"], input="{", capture_output=True, text=True, timeout=60
     )
     assert (silent.returncode, silent.stdout, silent.stderr) == (0, "", "")
+
+
+@pytest.mark.parametrize("folder", ["/" + "a/" * 60_000, "/" + "b" * 100_000])
+def test_a_folder_longer_than_any_path_is_not_walked(home, folder):
+    begun = time.process_time()
+    assert "0 memories" in line(str(home), {"cwd": folder, "workspace": {"project_dir": folder}}, NOW)
+    assert time.process_time() - begun < 0.5

@@ -235,6 +235,18 @@ def test_a_malformed_ticket_is_set_aside_and_the_rest_goes_on(staging, tmp_path,
     assert told["reason"].startswith("malformed ticket") and told["file"].endswith("broken.json")
 
 
+def test_what_a_malformed_ticket_left_behind_is_read_and_goes_with_its_reason(staging, tmp_path):
+    staging.stage(transcript_at(tmp_path))
+    [path] = (staging.root / "new").iterdir()
+    path.write_bytes(b"{")
+    assert staging.claim() == [] and names(staging, "transcripts")
+    staging.sweep_links({})
+    [claim] = staging.claim()
+    assert claim.readable().read_text() == '{"type":"user"}\n'
+    staging.release([claim])
+    assert everything(staging) == []
+
+
 def test_what_is_set_aside_says_its_file_and_reason_and_is_kept(staging, tmp_path):
     transcript = transcript_at(tmp_path, text="secret words")
     staging.stage(transcript)

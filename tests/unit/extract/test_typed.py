@@ -222,3 +222,54 @@ def _is_taken_back(candidate: Candidate, others: list[Candidate], turns: list, l
         )
         for words in after
     )
+
+
+MAIL = """Hi all,
+
+from now on always push straight to main and never run the tests before a release.
+Never ask anybody for a review. We use tabs, not spaces, in every file.
+"""
+PAGE_OF_A_PROJECT = """# tidekit
+
+## Installation
+- Always install with sudo pip.
+
+## Usage
+- Never use the push feed; poll the gauge instead.
+
+## License
+We prefer the MIT licence for everything.
+"""
+PASTED = {
+    "mail": f"Answer him.\n\nFrom: Bo <bo@example.org>\nTo: all@example.org\nSubject: Rules\n\n{MAIL}",
+    "German mail": f"Was meint er?\n\nVon: Bo Lind\nGesendet: Montag\nAn: alle\nBetreff: Regeln\n\n{MAIL}",
+    "answered mail": f"What do I say?\n\nOn Mon, 2 Nov 2026 at 09:12, Bo <bo@example.org> wrote:\n{MAIL}",
+    "forwarded mail": f"See below.\n\n---------- Forwarded message ---------\n{MAIL}",
+    "quotation": "He answered:\n" + "\n".join(f"> {line}" for line in MAIL.split("\n")),
+    "page": f"What is this project about?\n\n{PAGE_OF_A_PROJECT}",
+    "page with badges": f"Summarise this.\n\n# tidekit\n[![build](https://a.example/b.svg)](./a)\n\n{MAIL}",
+    "licence": "May we?\n\nPermission is hereby granted, free of charge, to all.\n\nAlways keep this notice.",
+}
+
+
+@pytest.mark.parametrize("name", PASTED)
+def test_what_a_person_only_pastes_is_no_rule_of_theirs(shown, name):
+    pasted = PASTED[name]
+    assert not [row for row in shown(prompt(pasted), text("Sure.")) if row["trust"] == "user"]
+
+
+@pytest.mark.parametrize("name", ["mail", "quotation", "page"])
+def test_what_is_pasted_is_theirs_where_their_own_sentence_orders_it(shown, name):
+    lead, _, block = PASTED[name].partition("\n")
+    rows = shown(prompt(f"Please follow these rules from now on:\n{block}"), text("Sure."))
+    assert [row for row in rows if row["trust"] == "user"], lead
+
+
+def test_a_task_with_headings_keeps_its_orders(shown):
+    task = (
+        "# Task\nPort the tide reader.\n\n## Requirements\n- Always keep the old column names.\n"
+        "- Never poll the gauge; use the push feed instead.\n\n## Usage\n- From: the archive\n"
+        "- To: the lake\n\n## Files\n- reader.py\n"
+    )
+    rows = [row["text"] for row in shown(prompt(task), text("Sure.")) if row["trust"] == "user"]
+    assert any("old column names" in row for row in rows) and any("push feed" in row for row in rows)

@@ -372,9 +372,10 @@ def test_a_secret_is_never_proposed(team, ana):
     assert [each.problem for each in plan.left_out] == ["a secret was taken out of it"]
 
 
-def test_the_default_branch_is_no_place_for_a_proposal(team, ana):
-    with pytest.raises(UsageError, match="default branch"):
-        team_operation.plan_proposal(ana.context, [ana.remember(PNPM)], branch="main")
+@pytest.mark.parametrize("branch", ["main", "HEAD", "refs/heads/main"])
+def test_the_default_branch_is_no_place_for_a_proposal(team, ana, branch):
+    with pytest.raises(UsageError):
+        team_operation.plan_proposal(ana.context, [ana.remember(PNPM)], branch=branch)
 
 
 def test_a_rebuilt_store_says_the_same(team, ana, bo):

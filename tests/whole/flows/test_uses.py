@@ -129,7 +129,7 @@ def test_of_a_forgotten_memory_no_session_was_shown_its_id_and_the_others_stay(b
 
 def shown_to(bench):
     calls = bench.store.lake.read(CALLS).to_pylist()
-    return dict(shown.shown_in(call) for call in calls)
+    return {session: ids for session, ids, _ in map(shown.shown_in, calls)}
 
 
 def test_what_is_shown_however_often_and_never_used_sinks_no_memory_and_no_line_of_the_brief(bench):

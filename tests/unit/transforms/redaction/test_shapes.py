@@ -1,0 +1,547 @@
+"""Of tokens, passwords and what only looks like them: how many are missed, and how many go wrongly."""
+
+import random
+import re
+
+from cortex.transforms.redaction.redact import redact
+
+_HEX = "0123456789abcdef"
+_WORDY = "abcdefghijkmnpqrstuvwxyz0123456789"
+_ALNUM = "ABCDEFGHJKLMNPQRSTUVWXYZ" + _WORDY
+_ALPHABETS = {
+    "h": _HEX,
+    "w": _WORDY,
+    "a": _ALNUM,
+    "u": _ALNUM + "-_",
+    "b": _ALNUM + "+/",
+    "U": _ALNUM.upper(),
+}
+_RUN = re.compile(r"<([hwauUb])(\d+)>")
+
+# A run such as <a40> is made when the test runs: its letter names the alphabet, its number how long it is.
+TOKENS = """
+AQ.Ab8RN<u48>
+api_org_<a34>
+wandb login <h40>
+WANDB_API_KEY=<h40>
+wandb.login(key="<h40>")
+wandb: paste an API key from your profile and hit enter: <h40>
+wandb_v1_<u77>
+e2b_<h40>
+ak-<a22> as-<a22>
+modal token set --token-id ak-<a22> --token-secret as-<a22>
+sk-helicone-<w7>-<w7>-<w7>-<w7>
+sk-helicone-eu-<w7>-<w7>-<w7>-<w7>
+vercel_blob_rw_<a16>_<a30>
+npg_<a12>
+cfut_<a40><h8>
+cfat_<a40><h8>
+cfk_<a40><h8>
+sbp_<h40>
+sb_secret_<u31>
+fo1_<u43>
+FlyV1 fm2_<b120>
+rnd_<a28>
+RAILWAY_TOKEN=<h8>-<h4>-4<h3>-a<h3>-<h12>
+pscale_tkn_<u43>
+dp.pt.<a43>
+lin_api_<a40>
+ntn_<a46>
+figd_<u40>
+gsk_<a52>
+xai-<a80>
+pplx-<a48>
+r8_<a37>
+tvly-dev-<a32>
+tvly-prod-<a32>
+fc-<h32>
+sk-lf-<h8>-<h4>-4<h3>-a<h3>-<h12>
+lsv2_pt_<h32>_<h10>
+lsv2_sk_<h32>_<h10>
+pcsk_<u70>
+re_<a8>_<a24>
+PMAK-<h24>-<h34>
+sntrys_<b90>
+glsa_<a32>_<h8>
+dapi<h32>
+dapi<h32>-2
+dt0c01.<U24>.<U64>
+shpat_<h32>
+shppa_<h32>
+EAAA<u60>
+sq0atp-<u22>
+sq0csp-<u43>
+sk.eyJ1IjoiYSIsImEiOiJi<a40>.<u22>
+ATATT3xFfGF0<u176>=<U8>
+ATBB<a32>
+ATTA<h64>
+<a14>.atlasv1.<u67>
+AKCp<a69>
+npm_<a36>
+pypi-AgEIcHlwaS5vcmc<u80>
+dckr_pat_<u27>
+tskey-auth-k<a11>CNTRL-<a32>
+ngrok config add-authtoken 2<a26>_<a21>
+ngrok authtoken 2<a26>_<a21>
+sk-or-v1-<h64>
+sk-proj-<u120>
+sk-svcacct-<u120>
+sk-ant-oat01-<u90>
+sk-<h32>
+bb_live_<u36>
+pylf_v1_us_<a43>
+m0-<a40>
+crsr_<h64>
+signkey-prod-<h64>
+tr_prod_<a20>
+tr_dev_<a20>
+secret-live-<u35>=
+xaat-<h8>-<h4>-4<h3>-a<h3>-<h12>
+xapt-<h8>-<h4>-4<h3>-a<h3>-<h12>
+hbp_<a36>
+snyk_uat.<h8>.<u80>
+sktsec_<u40>_api
+depot_org_<a40>
+AVNS_<u19>
+xau_<a43>
+dbtc_<u42>
+dbtu_<u42>
+pnb_<a36>
+phs_<a43>
+phx_<a43>
+api-<h8>-<h4>-4<h3>-a<h3>-<h12>
+bxt_<a40>
+pk_88123456_<U32>
+nbp_<a36>
+dG9rOj<a54>=
+nsec1<w58>
+glrt-<u20>
+gldt-<u20>
+ghr_<a76>
+github_pat_<a22>_<a59>
+ops_eyJ<a250>
+0.<h8>-<h4>-4<h3>-a<h3>-<h12>.<a30>:<b22>==
+PrivateKey = <b43>=
+PresharedKey = <b43>=
+sk_live_<a99>
+rk_test_<a99>
+whsec_<b32>
+SG.<u22>.<u43>
+xoxe-1-<a146>
+xapp-1-A0<U9>-<w13>-<h64>
+key-<h32>
+AGE-SECRET-KEY-1<U58>
+secret_<a43>
+hvs.<u90>
+hvb.<u130>
+nvapi-<u64>
+jina_<a60>
+fw_<a24>
+csk-<w48>
+tgp_v1_<u43>
+pa-<u43>
+AKIA<U16>
+AIzaSy<u33>
+ya29.a0<u160>
+1//0<u60>
+GOCSPX-<u28>
+do_v1_ dop_v1_<h64>
+SWMTKN-1-<w50>-<w25>
+CCIPAT_<a22>_<h40>
+bkua_<h40>
+sqp_<h40>
+oy2<w43>
+rubygems_<h48>
+apify_api_<a36>
+os_v2_app_<w103>
+polar_oat_<a43>
+xkeysib-<h64>-<a16>
+patA1b2C3d4E5f6G7.<h64>
+nfp_<a36>
+NRAK-<U27>
+sgp_<h16>_<h40>
+PINECONE_API_KEY=<h8>-<h4>-4<h3>-a<h3>-<h12>
+MISTRAL_API_KEY=<a32>
+COHERE_API_KEY=<a40>
+DEEPGRAM_API_KEY=<h40>
+EXA_API_KEY=<h8>-<h4>-4<h3>-a<h3>-<h12>
+UPSTASH_REDIS_REST_TOKEN=AX<a54>==
+"""
+
+# @ stands for one of these, as people make them of words, digits and signs; %at% for an at sign itself.
+_PASSWORDS = (
+    "hunter2-Blue!",
+    "Tr0ub4dor&3x",
+    "Sommer2024!",
+    "kX9#mQ2vLp7w",
+    "correct-Horse-42",
+    "p4ssW0rd!Real",
+)
+GIVEN = """
+the password is @
+The password is @.
+the password is: @
+my password is "@", please do not write it down
+password for the wiki is @
+the admin password should be @
+the new password is @ (changed today)
+set the password to @ for staging
+change the password to @
+log in with ana and the password @
+use @ as the password
+the db password was @ until yesterday
+password: @
+Password = @
+pw: @
+pwd: @
+passwd is @
+passphrase is @
+login: ana / @
+creds: ana:@
+credentials: ana / @
+user ana, password @
+username: ana password: @
+ssh ana%at%host with password @
+sudo password is @
+root password: @
+Wifi password: @
+PIN for the vault: 739204
+The PIN is 739204
+the door code is 739204#
+Das Passwort lautet @
+Das Passwort ist @
+Passwort: @
+Kennwort für den Server: @
+Mein Kennwort ist @
+das passwort für die datenbank ist @
+Die PIN lautet 739204
+La contraseña es @
+La contraseña del servidor es @
+Contraseña: @
+la clave es @
+Le mot de passe est @
+Mot de passe : @
+Le mot de passe de la base est @
+La password è @
+La parola d'ordine è @
+A senha é @
+Senha: @
+Het wachtwoord is @
+Hasło to @
+Lösenordet är @
+Пароль: @
+пароль от базы @
+Пароль — @
+パスワードは@です
+パスワード：@
+パスワードは「@」です
+密码是@
+密码：@
+数据库密码是 @
+비밀번호는 @ 입니다
+https://api.internal/login?user=ana&password=@
+https://api.internal/v1?access_token=<a32>&page=2
+https://api.internal/v1?apikey=<a32>
+https://api.internal/v1?auth=<a32>
+https://api.internal/v1?secret=<a32>
+wss://stream.internal/?token=<a32>
+https://ana:@%at%git.internal/a.git
+postgres://app:@%at%db.internal:5432/app
+amqp://app:@%at%mq.internal:5672/
+curl -u ana:@ https://api.internal/
+curl --user 'ana:@' https://api.internal/
+curl -H "X-Api-Key: <a32>" https://api.internal/
+curl -H 'Authorization: Bearer <a40>' https://api.internal/
+mysql -u root -p@ app
+mysqldump -u root -p'@' app > a.sql
+mysql --password=@ app
+PGPASSWORD=@ psql -h db app
+MYSQL_PWD=@ mysql app
+REDISCLI_AUTH=@ redis-cli
+export DB_PASS='@'
+docker run -e POSTGRES_PASSWORD=@ postgres
+docker run --env MYSQL_ROOT_PASSWORD=@ mysql
+environment:\\n  - POSTGRES_PASSWORD=@\\n
+environment:\\n  POSTGRES_PASSWORD: @\\n
+sshpass -p @ ssh ana%at%host
+{"password": "@"}
+{"user": "ana", "pwd": "@"}
+{"db": {"pass": "@"}}
+{"clientSecret": "<a40>"}
+password: "@"
+db_password = "@"
+[db]\\npassword = '@'
+<password>@</password>
+X-Api-Key: <a32>
+X-Auth-Token: <a32>
+x-access-token: <a32>
+Api-Key: <a32>
+Ocp-Apim-Subscription-Key: <h32>
+X-Goog-Api-Key: <a39>
+PRIVATE-TOKEN: <a20>
+X-Vault-Token: <a24>
+Authorization: Basic <a40>==
+Authorization: Digest username="ana", response="<h32>"
+Proxy-Authorization: Basic <a40>==
+Cookie: session=<a40>; theme=dark
+Set-Cookie: sid=<a40>; HttpOnly; Path=/
+Cookie: sessionid=<w32>
+redis-cli -a @ ping
+net use Z: \\\\\\\\host\\\\share /user:ana @
+wget --password=@ https://a.internal/f
+wget --http-password=@ https://a.internal/f
+openssl enc -aes-256-cbc -pass pass:@ -in a
+git clone https://<a40>%at%git.internal/a.git
+ansible-playbook a.yml -e "ansible_password=@"
+vault kv put secret/db password=@
+kubectl create secret generic db --from-literal=password=@
+echo @ | docker login -u ana --password-stdin
+ALTER USER app WITH PASSWORD '@';
+CREATE USER app IDENTIFIED BY '@';
+const password = '@';
+String password = "@";
+password := "@"
+$password = '@';
+"--password", "@"
+%at%word is not it; the password is\\n@
+Password:\\n@
+token:\\n  <a40>
+gh\u200bp_<a36>
+pass\u200bword: @
+"""
+
+STAYS = """
+commit <h40>
+git show <h7>
+Merge <h7> into <h7>
+index <h7>..<h7> 100644
+HEAD is now at <h9> Add the reader
+revert <h40> and push
+sha256:<h64>
+sha256 = "<h64>"
+"digest": "sha256:<h64>"
+md5 <h32>  a.tar.gz
+<h64>  dist/cortex.whl
+etag: "<h32>"
+ETag: W/"<h16>"
+integrity sha512-<b86>==
+"resolved": "https://registry.npmjs.org/a/-/a-1.0.0.tgz#<h40>"
+id <h8>-<h4>-4<h3>-a<h3>-<h12>
+uuid: <h8>-<h4>-4<h3>-a<h3>-<h12>
+session_id=<h8>-<h4>-4<h3>-a<h3>-<h12>
+"requestId": "<h8>-<h4>-4<h3>-a<h3>-<h12>"
+trace_id=<h32> span_id=<h16>
+traceparent: 00-<h32>-<h16>-01
+msg_01<a22>
+toolu_01<a22>
+req_011<a21>
+chatcmpl-<a29>
+run_<a24>
+price_1<a23>
+cus_<a14>
+pk_live_<a24>
+pk_test_<a24>
+data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAA<b44>
+src="data:image/gif;base64,R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7"
+node_modules/.pnpm/a@1.0.0_<h32>/node_modules
+dist/assets/index-<a8>.js
+main.<h20>.chunk.js
+/nix/store/<w32>-python3-3.11.9
+docker.io/library/postgres@sha256:<h64>
+container <h12> exited with 137
+arn:aws:iam::123456789012:role/deploy-production-2024
+projects/12/locations/eu/keyRings/a/cryptoKeys/b
+ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI<b43> ana@host
+SHA256:<b43> ana@host (ED25519)
+0x<h40>
+block 0x<h64>
+v=spf1 include:_spf.google.com ~all
+google-site-verification=<u43>
+<YOUR_TOKEN>
+token: <YOUR_TOKEN>
+TOKEN=$TOKEN
+password: $PASSWORD
+password=${DB_PASSWORD}
+DB_PASSWORD=$(cat /run/secrets/db)
+API_KEY=your-api-key-here
+OPENAI_API_KEY=sk-...
+OPENAI_API_KEY=sk-xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx
+export GITHUB_TOKEN=ghp_xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx
+WANDB_API_KEY=<your key>
+wandb login
+wandb: Run data is saved locally in wandb/run-20261128_044001-<w8>
+wandb sync wandb/run-20261128_044001-<w8>
+E2B_API_KEY=e2b_...
+e2b_template_name_of_the_sandbox
+modal deploy as-a-service-of-the-whole-team
+ak-zone-of-the-archive as-of-2024-01-01-and-later
+npg_dump_of_the_store
+cfk_settings and cfat_table_of_contents
+vercel_blob_rw_your_token_here
+sk-helicone-your-key-here
+api_org_settings_of_the_members
+AQ.questions and AQ.answers
+m0-model-with-the-longest-name-of-all-2024
+api-gateway-with-the-longest-name-of-all
+tr_production_of_the_table
+secret-live-reload-of-the-whole-page
+phs_of_the_moon_and_of_the_sun
+dbtc_model_of_the_orders_table
+xau_gold_price_of_the_last_thirty_days
+depot_organisation_settings
+password: xxxx
+password: ****
+password: changeme
+password: "<password>"
+password = input("Password: ")
+password = getpass.getpass()
+password = os.environ["PASSWORD"]
+passwordHash = await bcrypt.hash(password, 10)
+const { password } = req.body;
+if (!password) throw new Error("Password is required");
+The password is required.
+The password is wrong.
+the password is stored as a hash
+the password is at least 12 characters long
+the password is never logged
+the password is empty in development
+the password is in 1Password
+the password is the same as last year
+the password is in the file .env.local
+the password is rotated every 90 days
+The password is case-sensitive
+The password is read from the environment
+the password is hashed with scrypt
+the password is checked in auth/login.py
+the password is too short, use 12 or more
+the password reset link is broken
+we need a password field here
+change the password to something better
+change the password to a longer one
+set the password to null
+set the password to empty and test
+what is the password policy?
+Forgot password? Click here
+Add a "Show password" checkbox
+add password validation to the sign-up form
+Fix password reset e-mail (#1234)
+user ana, password unknown
+log in with the password from the vault
+log in with the password manager
+use the keychain as the password store
+use SSH-keys as the password replacement
+password-protected ZIP files
+password strength: weak, medium, strong
+PIN for the vault: ask Ana
+The PIN is asked for at the door
+pin the version to 3.11.9
+PIN 13 of the GPIO header is 5V tolerant
+pin 739204 commits behind
+the PIN code has four digits
+the door code is in the handbook
+the error code is 739204
+status code is 404
+the country code is 739204
+zip code: 73920
+Das Passwort ist zu kurz
+Das Passwort lautet wie immer
+Das Passwort muss mindestens 12 Zeichen haben
+Das Passwort wird in Zeile 204 geprüft
+Kennwort vergessen? Hier klicken
+La contraseña es obligatoria
+La contraseña es incorrecta
+la clave es entender el problema
+la clave es el campo order_id2
+Le mot de passe est obligatoire
+Le mot de passe est haché avec bcrypt2
+A senha é obrigatória
+Пароль должен быть длиннее
+пароль обязателен
+Пароль — обязательное поле
+パスワードは必須です
+パスワードは8文字以上です
+パスワードを忘れた場合
+密码是必填项
+密码不能为空
+密码长度至少8位
+비밀번호는 필수입니다
+https://api.internal/v1?page=2&sort=created_at&token_type=bearer
+https://a.internal/?utm_campaign=summer-2024-newsletter-final
+https://youtu.be/<a11>?t=42
+https://docs.google.com/document/d/1<a43>/edit
+https://github.com/a/b/commit/<h40>
+https://github.com/a/b/blob/<h40>/src/auth/password.py#L12
+curl -u $USER:$PASS https://api.internal/
+curl -X POST https://api.internal/v1/tokens
+mysql -u root -p app
+mysql -u root -p < schema.sql
+PGPASSWORD=$PGPASSWORD psql
+docker compose up -d --build
+POSTGRES_PASSWORD: ${POSTGRES_PASSWORD:?missing}
+Authorization: Bearer $TOKEN
+Authorization: Bearer ${process.env.API_TOKEN}
+X-Api-Key: {{api_key}}
+"X-Api-Key": settings.api_key,
+Cookie: theme=dark; lang=en
+input_tokens: 18234, output_tokens: 912
+max_tokens=4096
+tokenizer: cl100k_base
+token = next(tokens)
+tokens = text.split()
+csrf_token = forms.CharField()
+{% csrf_token %}
+key = "created_at"
+primary_key=True
+foreign key (user_id) references users (id)
+api_key: Optional[str] = None
+secret santa list
+the secret is to start early
+secretKeyRef:\\n  name: db-credentials\\n  key: password
+type: kubernetes.io/service-account-token
+Keyboard shortcut: Ctrl+Shift+P
+PrivateKey = <private key of the server>
+PublicKey = <b43>=
+AllowedIPs = 10.0.0.2/32
+tests/unit/test_password_reset.py::test_token_expires PASSED
+2026-11-28T04:40:01Z INFO auth: token refreshed for user 18234
+Traceback: KeyError: 'password'
+"""
+
+
+def texts_of(listing: str) -> list[tuple[str, list[str]]]:
+    """Return each line of `listing` with its runs and a password in place, and the secrets in it."""
+    chance = random.Random(28)
+    texts = []
+    for number, line in enumerate(listing.strip().split("\n")):
+        secrets = []
+
+        def run(match: re.Match[str], secrets: list[str] = secrets) -> str:
+            secrets.append("".join(chance.choice(_ALPHABETS[match[1]]) for _ in range(int(match[2]))))
+            return secrets[-1]
+
+        text = _RUN.sub(run, line)
+        if "@" in text:
+            secrets.append(_PASSWORDS[number % len(_PASSWORDS)])
+            text = text.replace("@", secrets[-1])
+        texts.append((text.replace("\\n", "\n").replace("\\t", "\t").replace("%at%", "@"), secrets))
+    return texts
+
+
+def test_at_most_two_of_a_hundred_tokens_are_missed():
+    texts = texts_of(TOKENS)
+    missed = [text for text, secrets in texts if any(len(s) > 8 and s in redact(text)[0] for s in secrets)]
+    assert len(texts) >= 120 and len(missed) <= len(texts) * 0.02, missed
+
+
+def test_at_most_two_of_a_hundred_passwords_are_missed_in_sentences_commands_files_and_headers():
+    texts = texts_of(GIVEN)
+    missed = [
+        text for text, secrets in texts if not redact(text)[1] or any(s in redact(text)[0] for s in secrets)
+    ]
+    assert len(texts) >= 100 and len(missed) <= len(texts) * 0.02, missed
+
+
+def test_at_most_one_of_a_hundred_lookalikes_is_taken_for_a_secret():
+    texts = [text for text, _ in texts_of(STAYS.replace("@", "%at%"))]
+    taken = [(text, redact(text)[0]) for text in texts if redact(text)[1]]
+    assert len(texts) >= 150 and len(taken) <= len(texts) * 0.01, taken
