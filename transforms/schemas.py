@@ -555,7 +555,7 @@ OUTCOMES = Table(
         column("memory_id", pa.string(), "decision, a memory"),
         column("kind", pa.string(), "one of OUTCOME_KINDS", one_of=OUTCOME_KINDS),
         column(
-            "happened_at", UTC_US, "when; of one that held the last work on its files, or the last commit"
+            "happened_at", UTC_US, "when; of what held: the last change of its files, else the last commit"
         ),
         column("what", pa.string(), "commit, event or memory by which it shows"),
         column(

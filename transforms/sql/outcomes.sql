@@ -82,7 +82,7 @@ reverting as (
             said_at,
             text,
             regexp_extract(
-                text, '(?:^Ran `|&& |; )git (?:-C \S+ )?revert (?:--no-edit )?(HEAD|[0-9a-f]{7,40})(?: --no-edit)?(?:`| *&&| *;|$)', 1
+                text, '(?:^Ran `(?:cd \S+ )?|&& |; )git (?:-C \S+ )?revert (?:--no-edit )?(HEAD|[0-9a-f]{7,40})(?: --no-edit)?(?:`| *&&| *;|$)', 1
             ) as named
         from events
         where event_type = 'COMMAND_RUN'
@@ -192,10 +192,11 @@ touched as (
         on decisions.session_id = edits.session_id and edits.said_at >= decisions.said_at
 ),
 work as (
-    -- A later day of another session: it changed a file of the decision, or committed.
+    -- Of another session on a later day: a change of a file of the decision says more than the last commit.
     select
         memory.memory_id,
         memory.decided_at,
+        true as is_on_its_files,
         edits.said_at,
         edits.event_id as what,
         edits.session_id,
@@ -209,6 +210,7 @@ work as (
     select
         memory.memory_id,
         memory.decided_at,
+        false,
         latest.said_at,
         latest.git_commit,
         latest.session_id,
@@ -221,10 +223,10 @@ held as (
     select
         work.memory_id,
         'held' as kind,
-        max(work.said_at) as said_at,
-        max_by(work.what, (work.said_at, work.what)) as what,
-        max_by(work.session_id, (work.said_at, work.what)) as session_id,
-        max_by(work.text, (work.said_at, work.what)) as text,
+        max_by(work.said_at, (work.is_on_its_files, work.said_at, work.what)) as said_at,
+        max_by(work.what, (work.is_on_its_files, work.said_at, work.what)) as what,
+        max_by(work.session_id, (work.is_on_its_files, work.said_at, work.what)) as session_id,
+        max_by(work.text, (work.is_on_its_files, work.said_at, work.what)) as text,
         true as is_settled
     from work
     inner join memory using (memory_id)

@@ -81,10 +81,10 @@ def outcomes_of(
     """
     Return OUTCOMES, ordered by memory and time: what came of the decisions among MEMORIES of one project.
 
-    Takes its EDGES, its EVENTS and `reverts` of its repository, rows of REVERTS. A decision was reverted where a
-    commit that its own session made afterwards, about the same, was; complained about where the person's last
-    words in another session say that what it names does not work. It held where another session of a later
-    day changed its files or committed, and nothing stands against it.
+    Takes its EDGES, its EVENTS and `reverts` of its repository, rows of REVERTS. A decision was reverted
+    where a commit that its own session made afterwards, about the same, was; it was complained about where
+    the last words of a person in another session say that what it names does not work. It held where another
+    session of a later day changed its files or committed, and nothing stands against it.
     """
     rows = {row["memory_id"]: row for row in memories.to_pylist()}
     decisions = {

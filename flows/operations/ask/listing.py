@@ -46,7 +46,7 @@ class Details:
     """
     A memory or a session with all that is known of it, and what belongs to it: relations or memories.
 
-    `doubt` is what stands against a memory, `uses` and `outcomes` are its rows of these tables, the newest first.
+    `doubt` is what stands against a memory, `uses` and `outcomes` are its rows of these tables, newest first.
     """
 
     kind: str

@@ -15,6 +15,7 @@ from cortex.transforms.database import query, sql_text
 from cortex.transforms.memory.lifecycle import ACTIVITY, WEAK
 from cortex.transforms.schemas import EDGES, EVENTS, MEMORIES, PASSAGES, TURNS, UTC_US
 from cortex.transforms.views.metrics import NAMES, PLANS, REPEATS, SHOWINGS
+from cortex.transforms.views.outcomes import ABOUT, DECISIONS, REVERTS, RIVALS
 
 HERE = Path(__file__).parents[3] / "sql"
 POLICY = read_policy(None)
@@ -35,6 +36,10 @@ INPUTS = {
     "plans": PLANS,
     "showings": SHOWINGS,
     "names": NAMES,
+    "decisions": DECISIONS,
+    "about": ABOUT,
+    "reverts": REVERTS,
+    "rivals": RIVALS,
     "sessions": pa.schema([("project_id", pa.string()), ("session_id", pa.string()), ("started_at", UTC_US)]),
     "activity": ACTIVITY,
     "weak": WEAK,
@@ -126,6 +131,7 @@ def params(name, told):
         "read_tools": ["Read"],
         "complaint": "wrong|still fails",
         "cited_chars": 8,
+        "text_chars": 160,
     } | told
     if isinstance(known["now"], str):
         known["now"] = instant(known["now"])
