@@ -549,7 +549,7 @@ USES = Table(
 OUTCOMES = Table(
     name="outcomes",
     version=1,
-    key=("project_id", "memory_id", "kind", "what"),
+    key=("project_id", "memory_id", "what"),
     columns=(
         column("project_id", pa.string(), "project of the decision"),
         column("memory_id", pa.string(), "decision, a memory"),

@@ -82,7 +82,7 @@ reverting as (
             said_at,
             text,
             regexp_extract(
-                text, '(?:^Ran `(?:cd \S+ )?|&& |; )git (?:-C \S+ )?revert (?:--no-edit )?(HEAD|[0-9a-f]{7,40})(?: --no-edit)?(?:`| *&&| *;|$)', 1
+                text, '(?:^Ran `(?:cd \S+ )?|&& |; )git (?:-C \S+ )?revert (?:-?-no-edit )?(HEAD|[0-9a-f]{7,40})(?: -?-no-edit)?(?:`| *&&| *;|$)', 1
             ) as named
         from events
         where event_type = 'COMMAND_RUN'

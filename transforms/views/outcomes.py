@@ -25,14 +25,16 @@ from cortex.transforms.words.facts import CODE_NAME, WORD, Vocabulary, stem
 from cortex.transforms.words.sentences import share_of_fewer
 from cortex.transforms.words.slots import WORDING
 
-TEXT_CHARS = 160
+_TEXT_CHARS = 160
 # One word in common, or a name alone ("API"), is chance.
 _FEWEST_WORDS = 2
-EVENT_COLUMNS = ["event_id", "session_id", "event_type", "said_at", "text", "files", "git_commit", "layer"]
+# The share of the shorter one's words by which decisions of different sessions count as one.
+_SAME_WORDS_SHARE = 0.6
+_COLUMNS = ["event_id", "session_id", "event_type", "said_at", "text", "files", "git_commit", "layer"]
 _KINDS_READ = ("FILE_MODIFIED", "COMMAND_RUN")
 # What a session's record says of the last words of a person, if they are a complaint left open.
 _FAULT = re.compile(r'reported last by the user, not confirmed mended: "([^"]+)')
-_MADE_BY_RULES = "layer1:"
+_RULE_LAYERS = "layer1:"
 
 DECISIONS = arrow_of(
     [
@@ -93,20 +95,18 @@ def outcomes_of(
     if not decisions:
         return OUTCOMES.empty()
     project_id = next(iter(decisions.values()))["project_id"]
-    read = [row for row in map(_as_read, events.select(EVENT_COLUMNS).to_pylist()) if row is not None]
-    found = query(
+    read = [row for row in map(_as_read, events.select(_COLUMNS).to_pylist()) if row is not None]
+    outcomes = query(
         "outcomes",
-        {"text_chars": TEXT_CHARS},
+        {"text_chars": _TEXT_CHARS},
         decisions=pa.Table.from_pylist(list(_places(decisions.values())), schema=DECISIONS),
-        events=pa.Table.from_pylist(
-            read, schema=pa.schema([EVENTS.arrow.field(n) for n in EVENT_COLUMNS[:-1]])
-        ),
+        events=pa.Table.from_pylist(read, schema=pa.schema([EVENTS.arrow.field(n) for n in _COLUMNS[:-1]])),
         about=pa.Table.from_pylist(list(_about(decisions.values(), read, policy)), schema=ABOUT),
         reverts=pa.Table.from_pylist(list(reverts), schema=REVERTS),
         rivals=pa.Table.from_pylist(list(_rivals(decisions, rows, edges)), schema=RIVALS),
     )
-    found = found.append_column("project_id", pa.array([project_id] * found.num_rows, pa.string()))
-    return found.select(OUTCOMES.arrow.names).cast(OUTCOMES.arrow)
+    outcomes = outcomes.append_column("project_id", pa.array([project_id] * outcomes.num_rows, pa.string()))
+    return outcomes.select(OUTCOMES.arrow.names).cast(OUTCOMES.arrow)
 
 
 def _as_read(event: Row) -> Row | None:
@@ -114,7 +114,7 @@ def _as_read(event: Row) -> Row | None:
     if event["said_at"] is None:
         return None
     if event["event_type"] == "SESSION_OUTCOME":
-        fault = _FAULT.search(event["text"]) if event["layer"].startswith(_MADE_BY_RULES) else None
+        fault = _FAULT.search(event["text"]) if event["layer"].startswith(_RULE_LAYERS) else None
         return {**event, "text": fault[1]} if fault else None
     is_read = event["event_type"] in _KINDS_READ or event["git_commit"] is not None
     return event if is_read else None
@@ -156,7 +156,7 @@ def _rivals(decisions: dict[str, Row], rows: dict[str, Row], edges: pa.Table) ->
 
 def _about(decisions: Iterable[Row], events: Iterable[Row], policy: Policy) -> Iterator[Row]:
     """Yield the commits of its own sessions and the faults of others that are about a decision."""
-    vocabulary, least = Vocabulary.of(policy), policy.threshold("metrics_same_words")
+    vocabulary = Vocabulary.of(policy)
     technologies = frozenset(map(str, policy.tables["technologies"]["term"].to_pylist()))
     commits: dict[str, list[Row]] = {}
     faults: list[tuple[Row, _Subject]] = []
@@ -171,8 +171,8 @@ def _about(decisions: Iterable[Row], events: Iterable[Row], policy: Policy) -> I
     for row in decisions:
         chosen = LOST.sub(" ", ASIDE.sub(" ", row["text"].partition(ANSWER)[0]))
         own = _subject(chosen, row["files"], vocabulary, technologies)
-        said_in = {place["session_id"]: place["said_at"] for place in row["evidence"] if place["said_at"]}
-        for session_id, said_at in said_in.items():
+        times = {place["session_id"]: place["said_at"] for place in row["evidence"] if place["said_at"]}
+        for session_id, said_at in times.items():
             before: datetime | None = None
             for event in commits.get(session_id, ()):
                 files = [
@@ -183,20 +183,20 @@ def _about(decisions: Iterable[Row], events: Iterable[Row], policy: Policy) -> I
                 ]
                 before = event["said_at"]
                 other = _subject(event["text"], files, vocabulary, technologies)
-                if event["said_at"] >= said_at and _is_about(own, other, least):
+                if event["said_at"] >= said_at and _is_about(own, other):
                     yield {"memory_id": row["memory_id"], "event_id": event["event_id"]}
         for event, other in faults:
-            is_later = event["said_at"] > row["created_at"] and event["session_id"] not in said_in
+            is_later = event["said_at"] > row["created_at"] and event["session_id"] not in times
             shared = own.words & other.words
             is_named = len(shared) >= _FEWEST_WORDS and bool(shared & own.names)
             if is_later and (is_named or own.files & other.files):
                 yield {"memory_id": row["memory_id"], "event_id": event["event_id"]}
 
 
-def _is_about(own: _Subject, other: _Subject, least: float) -> bool:
+def _is_about(own: _Subject, other: _Subject) -> bool:
     """Return whether a commit changes a file that a decision names, or says most of what it says."""
     shared = own.words & other.words
-    is_alike = bool(shared & own.names) or share_of_fewer(own.words, other.words) >= least
+    is_alike = bool(shared & own.names) or share_of_fewer(own.words, other.words) >= _SAME_WORDS_SHARE
     return bool(own.files & other.files) or (len(shared) >= _FEWEST_WORDS and is_alike)
 
 
