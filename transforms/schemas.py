@@ -41,6 +41,9 @@ from cortex.transforms.vocabulary import (
     MEMORY_TYPES as MEMORY_TYPES,
 )
 from cortex.transforms.vocabulary import (
+    OUTCOME_KINDS as OUTCOME_KINDS,
+)
+from cortex.transforms.vocabulary import (
     PROJECT_PURPOSE as PROJECT_PURPOSE,
 )
 from cortex.transforms.vocabulary import (
@@ -543,6 +546,31 @@ USES = Table(
     ),
 )
 
+OUTCOMES = Table(
+    name="outcomes",
+    version=1,
+    key=("project_id", "memory_id", "what"),
+    columns=(
+        column("project_id", pa.string(), "project of the decision"),
+        column("memory_id", pa.string(), "decision, a memory"),
+        column("kind", pa.string(), "one of OUTCOME_KINDS", one_of=OUTCOME_KINDS),
+        column(
+            "happened_at", UTC_US, "when; of what held: the last change of its files, else the last commit"
+        ),
+        column("what", pa.string(), "commit, event or memory by which it shows"),
+        column(
+            "session_id", pa.string(), "session that it shows in; null: git or a memory says so", null=True
+        ),
+        column("days", pa.int64(), "from when the decision was last said before", unit="days"),
+        column("text", pa.string(), "what was said or committed, at most 160 characters", is_text=True),
+        column(
+            "is_settled",
+            pa.bool_(),
+            "whether it counts no more: decided again, brought back, or worked on after a complaint",
+        ),
+    ),
+)
+
 PROJECTS = Table(
     name="projects",
     version=1,
@@ -583,5 +611,5 @@ SESSIONS = Table(
 
 ALL_TABLES = (
     *(TURNS, EVENTS, SETTLED, REPLIES, JOURNAL, CALLS, VECTORS),
-    *(MEMORIES, EDGES, PASSAGES, METRICS, USES, PROJECTS, SESSIONS),
+    *(MEMORIES, EDGES, PASSAGES, METRICS, USES, OUTCOMES, PROJECTS, SESSIONS),
 )

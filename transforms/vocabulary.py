@@ -31,6 +31,8 @@ EDGE_TYPES = (
     "supersedes",
     "source_of",
 )
+# What came of a decision.
+OUTCOME_KINDS = ("reverted", "complained", "contradicted", "held")
 PROPOSED_BY_MODEL = "proposed_by_model"  # of one by which a model says that its target is no longer true
 JUDGED_BY_MODEL = "judged_by_model"  # of one by which a model says that both ends hold
 UNSURE_BY_MODEL = "unsure_by_model"  # of one whose ends may be at odds, by a model that cannot tell

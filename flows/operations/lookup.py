@@ -12,10 +12,12 @@ from cortex.flows.operations.ids import LEAST_ID_CHARS, several, typed_id
 from cortex.storage.ground.git import state_of
 from cortex.storage.projects.projects import Project
 from cortex.storage.projects.repository import doubts_of
+from cortex.storage.published.catalogue import Catalogue
 from cortex.storage.store import Store
 from cortex.transforms.errors import NotFound, UnknownProject, UsageError
 from cortex.transforms.memory.reality import Doubt
 from cortex.transforms.schemas import GLOBAL_SCOPE, Row
+from cortex.transforms.views.outcomes import failures
 from cortex.transforms.views.review import doubts_left
 
 # A shorter beginning that no id has is a word of a question: 2026, cafe.
@@ -175,10 +177,15 @@ def state_of_project(context: Context, project_id: str) -> object:
 
 
 def doubts_on(context: Context, store: Store, ids: Mapping[str, Collection[str]]) -> dict[str, Doubt]:
-    """Return what the repositories on this machine say against memories, by id; `ids` are those by scope."""
+    """Return what repositories here and later sessions say against memories, by id; `ids` are by scope."""
     matches: dict[str, Doubt] = {}
+    catalogue = Catalogue(context.home)
     for scope in sorted(ids.keys() - {GLOBAL_SCOPE}):
         rows = store.tables.open_index([scope], "memories").read(where={"memory_id": ids[scope]})
         if rows.num_rows and (doubts := doubts_of(store.projects.paths_of(scope), rows, context.policy)):
             matches |= {each.memory_id: each for each in doubts_left(doubts, store.journal.read(scope))}
+        # What the last run held against a decision has a mark; most answers have none.
+        marked = [name for name in ids[scope] if catalogue.is_doubted(scope, name)]
+        if marked and (failed := failures(catalogue.outcomes_of(marked))):
+            matches |= {each.memory_id: each for each in doubts_left(failed, store.journal.read(scope))}
     return matches

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from cortex.flows.run.model_replies import answer_about
 from cortex.flows.run.run import Run
-from cortex.storage.projects.repository import branches_at, commits_since, doubts_of
+from cortex.storage.projects.repository import branches_at, commits_since, doubts_of, reverts_in
 from cortex.storage.published.catalogue import other_inputs
 from cortex.storage.published.surface import Surfaces, roots_of
 from cortex.transforms.brief.candidates import eligibility_by_id
@@ -41,19 +41,33 @@ from cortex.transforms.schemas import (
     EDGES,
     GLOBAL_SCOPE,
     MEMORIES,
+    OUTCOMES,
     values,
 )
+from cortex.transforms.views.outcomes import failures, outcomes_of
 from cortex.transforms.views.review import doubts_left
 
 # -- What a project's repository on this machine says of its memories; of the past it says nothing.
 
 
 def doubts_about(run: Run, project_id: str, memories: pa.Table) -> list[Doubt]:
-    """Return what the repository has against MEMORIES (spec 11.3) that no person let stand."""
-    if run.readings.is_past:
-        return []
-    doubts = doubts_of(run.store.projects.paths_of(project_id), memories, run.policy)
-    return doubts_left(doubts, run.readings.merged_journal(project_id)) if doubts else []
+    """Return what repository (spec 11.3) and later sessions have against MEMORIES that nobody let stand."""
+    paths = () if run.readings.is_past else run.store.projects.paths_of(project_id)
+    doubts = {each.memory_id: each for each in doubts_of(paths, memories, run.policy)}
+    doubts |= {
+        each.memory_id: each for each in failures(outcomes_about(run, project_id, memories).to_pylist())
+    }
+    ordered = [doubts[name] for name in sorted(doubts)]
+    return doubts_left(ordered, run.readings.merged_journal(project_id)) if ordered else []
+
+
+def outcomes_about(run: Run, project_id: str, memories: pa.Table) -> pa.Table:
+    """Return OUTCOMES of the decisions among MEMORIES of a project."""
+    if "decision" not in values(memories, "memory_type"):
+        return OUTCOMES.empty()
+    reverts = [] if run.readings.is_past else reverts_in(run.store.projects.paths_of(project_id))
+    edges = run.store.tables.open(project_id, EDGES.name).read()
+    return outcomes_of(memories, edges, run.readings.events(project_id), reverts, run.policy)
 
 
 def repository_line(run: Run, project_id: str) -> str:

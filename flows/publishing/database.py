@@ -14,6 +14,7 @@ from typing import Literal
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cortex.flows.publishing.briefs import outcomes_about
 from cortex.flows.run.run import Run
 from cortex.hooks.evidence.statements import outcome_parts
 from cortex.storage.lake.manifest import Output
@@ -30,6 +31,7 @@ from cortex.transforms.schemas import (
     GLOBAL_SCOPE,
     MEMORIES,
     METRICS,
+    OUTCOMES,
     PROJECTS,
     SESSIONS,
     TURNS,
@@ -61,6 +63,8 @@ OF_TABLES = (MEMORIES, EDGES, PROJECTS)
 OF_SESSIONS = (METRICS, SESSIONS)
 # Counted again for the sessions that went on alone.
 BY_SESSION = (USES,)
+# These follow from the repository too, as the brief does.
+WITH_BRIEF = (OUTCOMES,)
 
 
 @dataclass(frozen=True)
@@ -96,7 +100,7 @@ class Snapshots:
 
 def last_snapshots(run: Run) -> Snapshots:
     """Return what can be reused of the published snapshots; a scope that failed keeps nothing of them."""
-    reusable = (*OF_TABLES, *OF_SESSIONS, *BY_SESSION)
+    reusable = (*OF_TABLES, *OF_SESSIONS, *BY_SESSION, *WITH_BRIEF)
     fingerprints = {table.name: _fingerprints_of(run, table) for table in reusable}
     files = {table.name: run.store.published.snapshot(table) for table in reusable}
     return Snapshots(fingerprints, files)
@@ -117,6 +121,11 @@ def _fingerprints_of(run: Run, table: Table) -> dict[str, str]:
         if table in BY_SESSION:
             calls = (run.store.lake.fingerprint(CALLS, part) for part in run.readings.parts(scope))
             state = [*noted, *noted_of(GLOBAL_SCOPE), *calls]  # sessions are shown what holds everywhere too
+        if table in WITH_BRIEF and scope != GLOBAL_SCOPE:
+            rendered = outputs.get(Output("render", scope))
+            if rendered is None:
+                continue
+            state = [*noted, rendered]
         states[scope] = content_id(*version, *state)
     return states
 
@@ -290,6 +299,7 @@ class _Derived:
             "edges": lambda: _pieces(self._run, EDGES, self._known),
             "metrics": self._metrics,
             "uses": lambda: _uses(self._run, self._known),
+            "outcomes": lambda: _outcomes_of_decisions(self._run, self._known),
             "sessions": self._sessions,
             "projects": lambda: [self._projects],
         }
@@ -371,6 +381,18 @@ def _pieces(run: Run, table: Table, known: Snapshots) -> Iterator[pa.Table]:
     for scope in run.readings.scopes():
         rows = known.rows_of(table, scope)
         yield run.store.tables.open(scope, table.name).read().cast(table.arrow) if rows is None else rows
+
+
+def _outcomes_of_decisions(run: Run, known: Snapshots) -> Iterator[pa.Table]:
+    """Yield the OUTCOMES of each project's decisions."""
+    for scope in run.readings.scopes():
+        if scope == GLOBAL_SCOPE or scope in run.outcome.failed:
+            continue
+        rows = known.rows_of(OUTCOMES, scope)
+        if rows is None:
+            memories = run.store.tables.open(scope, MEMORIES.name).read()
+            rows = outcomes_about(run, scope, memories)
+        yield rows
 
 
 def _uses(run: Run, known: Snapshots) -> Iterator[pa.Table]:

@@ -24,6 +24,7 @@ from cortex.flows.run.run import Run, stage
 from cortex.flows.run_report import StageReport
 from cortex.flows.stages.guard import guard_briefs
 from cortex.hooks.echo import fingerprints_of
+from cortex.storage.lake.manifest import Output
 from cortex.storage.published.catalogue import SHOWN_EVERYWHERE, SHOWN_FROM, shown_from
 from cortex.storage.published.published import SNAPSHOTS
 from cortex.storage.settings.reference import word_ranks
@@ -40,7 +41,7 @@ from cortex.transforms.search import search_settings, settings_document
 ROWS_KEPT = 8
 
 
-@stage(reads="turns journal memories edges")
+@stage(reads="turns events journal memories edges")
 def render(run: Run) -> None:
     """Publish the brief, archive and branches of each project whose inputs have changed."""
     with run.report.stage("render") as row:
@@ -153,7 +154,10 @@ def database(run: Run) -> None:
         files, merged = sorted(run.store.lake.manifest.files), run.store.projects.merged()
         # The views name the lake's files by their paths: in a store that was moved they are written again.
         tables = [f"{table.name} {table.version}" for table in SNAPSHOTS]
-        inputs = content_id(*states, *files, *merged, str(run.store.lake.root), *tables)
+        # What came of decisions follows from the repositories, as the briefs do.
+        notes = run.ledger.notes.outputs
+        briefs = [notes.get(Output("render", scope), "") for scope in scopes]
+        inputs = content_id(*states, *files, *merged, str(run.store.lake.root), *tables, *briefs)
         is_there = run.store.published.database_path.is_file()
         if not (is_there and run.ledger.has_made(*DATABASE, inputs)):
             publish_database(run, scopes, inputs)

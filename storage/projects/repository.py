@@ -14,6 +14,7 @@ from cortex.storage.ground.git import answer_of as _git
 from cortex.transforms.brief.explanation import BranchTips
 from cortex.transforms.memory.reality import CommitEdit, Doubt, Questions, Snapshot, Tree, doubts, questions
 from cortex.transforms.policy import Policy
+from cortex.transforms.vocabulary import Row
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -33,6 +34,8 @@ MANIFESTS = (
     "Cargo.toml", "Gemfile", "composer.json", "pom.xml", "build.gradle*",
 )  # fmt: skip
 _WORD = re.compile(r"[A-Za-z][\w.@+-]*")
+_REVERT_HEAD = re.compile(r"@([0-9a-f]{40,64}) (\d+)")
+_REVERTED = re.compile(r"^This reverts commit ([0-9a-f]{7,64})")
 _LEFT_BRANCH = re.compile(r"checkout: moving from (\S+) to \S+")
 
 
@@ -98,6 +101,21 @@ def subjects_since(paths: Iterable[str], at: datetime, most: int) -> list[tuple[
     options = (f"-n{most}", f"--since={int(at.timestamp()) + 1}", "--format=%h %ct %s")
     lines = (line.split(" ", 2) for line in _git(place, "log", *options, "HEAD").splitlines())
     return [(line[0], datetime.fromtimestamp(int(line[1]), UTC), line[2]) for line in lines if len(line) == 3]
+
+
+def reverts_in(paths: Iterable[str]) -> list[Row]:
+    """Return rows of REVERTS: the commits of HEAD's history that say which one they revert."""
+    place = repository_at(paths)
+    options = (f"-n{COMMITS_MOST}", "--grep=This reverts commit", "--format=@%H %ct%n%b")
+    rows: list[Row] = []
+    commit, seconds = "", 0
+    for line in _git(place, "log", *options, "HEAD").splitlines() if place else ():
+        if head := _REVERT_HEAD.fullmatch(line):
+            commit, seconds = head[1], int(head[2])
+        elif reverted := _REVERTED.search(line):
+            at = datetime.fromtimestamp(seconds, UTC)
+            rows.append({"commit_id": commit, "reverted_id": reverted[1], "said_at": at})
+    return rows
 
 
 def _committed_at(place: str) -> datetime:

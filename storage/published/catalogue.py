@@ -85,7 +85,7 @@ def _state_of(descriptor: int) -> FileState:
 _MANIFEST = "runs/manifest.json"
 PROJECTS_FILE = "catalogue.json"
 
-USES_NAME = "uses"
+USES_NAME, OUTCOMES_NAME = "uses", "outcomes"
 
 # How what holds in every project is called where projects are listed.
 GLOBAL_LABEL = "(global)"
@@ -205,6 +205,13 @@ class Catalogue:
     def uses_of(self, memory_id: str) -> list[Row]:
         """Return USES of a memory, the newest first. Raises as `read`."""
         return self.read(USES_NAME, (), {"memory_id": [memory_id]}, order="shown_at desc, session_id")
+
+    def outcomes_of(self, memory_ids: Sequence[str]) -> list[Row]:
+        """Return OUTCOMES of decisions, the newest first; none where none are published. Raises as `read`."""
+        if not memory_ids or not (self._root / f"{OUTCOMES_NAME}.parquet").is_file():
+            return []
+        order = "happened_at desc, kind, what"
+        return self.read(OUTCOMES_NAME, (), {"memory_id": list(memory_ids)}, order=order)
 
     def memories_resting_on(self, session_id: str) -> list[Row]:
         """Return MEMORIES with evidence in a session, in the order they were first said. Raises as `read`."""

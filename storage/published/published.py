@@ -34,6 +34,7 @@ from cortex.transforms.schemas import (
     JOURNAL,
     MEMORIES,
     METRICS,
+    OUTCOMES,
     PROJECTS,
     SESSIONS,
     TURNS,
@@ -47,7 +48,7 @@ from cortex.transforms.schemas import (
 FROM_THE_LAKE = (TURNS, EVENTS, JOURNAL, CALLS)
 
 # What a run makes from it and publishes, as a table and as Parquet.
-SNAPSHOTS = (MEMORIES, EDGES, METRICS, USES, PROJECTS, SESSIONS)
+SNAPSHOTS = (MEMORIES, EDGES, METRICS, USES, OUTCOMES, PROJECTS, SESSIONS)
 
 # Turns whose words somebody chose: what a search by meaning looks through.
 _PROSE = ("prompt", "command", "text", "rejection", "choice", "plan", "summary", "recap")
@@ -77,6 +78,7 @@ VIEW_MEANINGS = {
     "edges": "Relations between memories.",
     "metrics": "Figures by session: corrections, decisions made twice, files read again.",
     "uses": "What sessions did with the memories that they were shown: used, cited, corrected.",
+    "outcomes": "What came of decisions: reverted, complained about, contradicted, or held.",
     "projects": "The projects, with folders, sessions and how much each remembers.",
     "sessions": "The sessions: when, on which branch, what came of each and what was left open.",
     "passages": "The turns that are prose: prompts, answers, plans, choices, summaries.",

@@ -1,5 +1,6 @@
 """Ages, counts and who said something, as people read them."""
 
+from collections.abc import Iterable
 from datetime import datetime
 
 from cortex.transforms.vocabulary import (
@@ -141,3 +142,29 @@ def copies_of(memory: Row) -> list[str]:
         *(f"{file} on the default branch and in its history" for file in sorted(git)),
         *(f"what {author} shares at the team's place" for author in sorted(shared)),
     ]
+
+
+# -- What came of a decision, in words.
+
+FAILED = ("reverted", "complained")
+_OUTCOME_VERBS = {"complained": "complained about"}
+
+
+def outcome_words(outcome: Row) -> str:
+    """
+    Return in a few words what came of a decision, a row of OUTCOMES.
+
+    >>> outcome_words({"kind": "reverted", "days": 3}), outcome_words({"kind": "complained", "days": 0})
+    ('reverted 3 days later', 'complained about the same day')
+    """
+    days = f"{counted(outcome['days'], 'day')} later" if outcome["days"] else "the same day"
+    return f"{_OUTCOME_VERBS.get(outcome['kind'], outcome['kind'])} {days}"
+
+
+def outcome_lines(outcomes: Iterable[Row]) -> list[str]:
+    """Return OUTCOMES as lines, in their order: what came of it, what says so, and its id."""
+    lines = []
+    for row in outcomes:
+        settled = ", settled since" if row["is_settled"] and row["kind"] in FAILED else ""
+        lines.append(f"{outcome_words(row)}{settled}: {row['text']} [{row['what'][:8]}]")
+    return lines

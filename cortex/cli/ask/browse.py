@@ -26,6 +26,7 @@ from cortex.transforms.words.ages import (
     ago,
     author_of_layer,
     counted,
+    outcome_lines,
     speaker_of,
 )
 from cortex.transforms.words.sentences import excerpt
@@ -150,6 +151,7 @@ def show(context: Context, id: str) -> Answer:
     data: dict[str, object] = {shown.kind: shown.row, others: list(shown.others)}
     if shown.kind == "memory":
         data["doubt"] = shown.doubt.reason if shown.doubt else None
+        data["outcomes"] = list(shown.outcomes)
         data["use"] = asdict(listing.profit_and_loss(shown.row, shown.uses, shown.others))
     return Answer(data, lines(shown, context.now))
 
@@ -181,6 +183,8 @@ def _memory_lines(shown: Details, now: datetime) -> Iterator[str]:
     yield _field("first said", f"{row['created_at']:%Y-%m-%d %H:%M} UTC, {ago(row['created_at'], now)}")
     if row["updated_at"] != row["created_at"]:
         yield _field("last said", f"{row['updated_at']:%Y-%m-%d %H:%M} UTC")
+    for at, line in enumerate(outcome_lines(shown.outcomes)):
+        yield _field("" if at else "came of it", line)
     yield from _use_lines(shown, now)
     for label, place in (
         *(("branch", row["git_branch"]), ("commit", row["git_commit"]), ("folder", row["folder"])),

@@ -13,7 +13,7 @@ from cortex.cli.answer import (
     Answer,
     command,
 )
-from cortex.transforms.words.ages import ago
+from cortex.transforms.words.ages import ago, outcome_lines
 from cortex.transforms.words.sentences import excerpt
 
 if TYPE_CHECKING:
@@ -187,6 +187,7 @@ def _as_dict(step: Step, inference: Inference) -> dict[str, object]:
         "status": step.status,
         "trust": step.trust,
         "created_at": step.at.isoformat(),
+        "outcomes": list(step.outcomes),
         "relations": [{"relation": each.word, "id": each.memory_id} for each in step.relations],
     }
 
@@ -202,5 +203,7 @@ def _infer_lines(inference: Inference) -> Iterator[str]:
         for label, more in (("why", step.reason), ("rejected", step.rejected)):
             if more and more not in step.text:
                 yield f"            {label}: {excerpt(more, 200)}"
+        for line in outcome_lines(step.outcomes):
+            yield f"            {line}"
         for each in step.relations:
             yield f"            {each.word} {short([each.memory_id])}"

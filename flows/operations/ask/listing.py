@@ -46,7 +46,7 @@ class Details:
     """
     A memory or a session with all that is known of it, and what belongs to it: relations or memories.
 
-    `doubt` is what the repository says against a memory, `uses` are its rows of USES, the newest first.
+    `doubt` is what stands against a memory, `uses` and `outcomes` are its rows of these tables, newest first.
     """
 
     kind: str
@@ -55,6 +55,7 @@ class Details:
     others: Sequence[Row]
     doubt: "Doubt | None" = None
     uses: Sequence[Row] = ()
+    outcomes: Sequence[Row] = ()
 
 
 def list_memories(
@@ -174,14 +175,14 @@ def show(context: Context, target: str, *, with_others: bool = True) -> Details:
         row = catalogue.read("sessions", (), {"session_id": [name]}, order="project_id")[0]
         return Details(kind, row, labels, memories_of_session(context, name) if with_others else ())
     [row] = catalogue.read("memories", (), {"memory_id": [name]})
-    uses = catalogue.uses_of(name)
+    uses, outcomes = catalogue.uses_of(name), catalogue.outcomes_of([name])
     if not with_others:
-        return Details(kind, row, labels, (), uses=uses)
+        return Details(kind, row, labels, (), uses=uses, outcomes=outcomes)
     others = related(catalogue, name, catalogue.edges_at(name))
     # Only what the last run found doubtful is looked at again: asking a repository takes long.
     is_doubted = catalogue.is_doubted(row["project_id"], name)
     doubt = doubt_about(context, row) if is_doubted else None
-    return Details(kind, row, labels, others, doubt, uses)
+    return Details(kind, row, labels, others, doubt, uses, outcomes)
 
 
 def doubt_about(context: Context, memory: Row) -> "Doubt | None":

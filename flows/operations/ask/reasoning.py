@@ -11,7 +11,7 @@ from collections.abc import (
     Mapping,
     Sequence,
 )
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 import pyarrow as pa
@@ -30,6 +30,7 @@ from cortex.flows.publishing.briefs import doubts_about
 from cortex.flows.recalling.recall_search import search_store
 from cortex.flows.run.run import Run
 from cortex.hooks.evidence.statements import outcome_parts
+from cortex.storage.published.catalogue import Catalogue
 from cortex.storage.store import Store
 from cortex.transforms.brief.candidates import is_plan
 from cortex.transforms.errors import EmptyQuestion, NotFound
@@ -84,7 +85,8 @@ class Step:
     """
     One decision of a chain.
 
-    `reason` is why and `rejected` what was turned down, "" where not known; `at` when it was first said.
+    `reason` is why and `rejected` what was turned down, "" where not known; `at` when it was first said;
+    `outcomes` are its rows of OUTCOMES, the newest first.
     """
 
     memory_id: str
@@ -97,6 +99,7 @@ class Step:
     trust: str
     at: datetime
     relations: tuple[Relation, ...]
+    outcomes: tuple[Row, ...] = ()
 
 
 def looks_like_path(target: str) -> bool:
@@ -509,6 +512,11 @@ def infer(
     if not seeds and not looks_like_path(target):  # what is near a path in meaning is not about it
         seeds = _near_in_meaning(context, store, target, scopes)
     chain = chain_of(memories, edges, seeds, policy, limit=limit)
+    outcomes = Catalogue(context.home).outcomes_of([step.memory_id for step in chain])
+    chain = [
+        replace(step, outcomes=tuple(row for row in outcomes if row["memory_id"] == step.memory_id))
+        for step in chain
+    ]
     names = {each.project_id: each.name for each in store.projects.all()}
     if not narrated:
         return Inference(target, chain, CitedAnswer(_statements(chain), BY_RULES, _NOT_ASKED), names)

@@ -16,6 +16,7 @@ from cortex.transforms.memory.lifecycle import ACTIVITY, WEAK
 from cortex.transforms.schemas import EDGES, EVENTS, MEMORIES, PASSAGES, TURNS, UTC_US
 from cortex.transforms.views.effect import ASKED_AGAIN, HANDED, SESSION_COUNTS
 from cortex.transforms.views.metrics import NAMES, PLANS, REPEATS, SHOWINGS
+from cortex.transforms.views.outcomes import ABOUT, DECISIONS, REVERTS, RIVALS
 
 HERE = Path(__file__).parents[3] / "sql"
 POLICY = read_policy(None)
@@ -39,6 +40,10 @@ INPUTS = {
     "asked": ASKED_AGAIN,
     "counts": SESSION_COUNTS,
     "handed": HANDED,
+    "decisions": DECISIONS,
+    "about": ABOUT,
+    "reverts": REVERTS,
+    "rivals": RIVALS,
     "sessions": pa.schema([("project_id", pa.string()), ("session_id", pa.string()), ("started_at", UTC_US)]),
     "activity": ACTIVITY,
     "weak": WEAK,
@@ -132,6 +137,7 @@ def params(name, told):
         "cited_chars": 8,
         "pause_minutes": 5.0,
         "sessions_back": 1,
+        "text_chars": 160,
     } | told
     if isinstance(known["now"], str):
         known["now"] = instant(known["now"])
