@@ -292,8 +292,8 @@ def test_what_names_no_subject_of_the_project_brings_nothing(kiln, text):
 
 FEES = "Members pay 8 euros a month for the studio, newcomers from the month after they join."
 MESSAGE = (
-    "Please add studio/fees.py: `fee(joined, year)` returns what a member who joined on that date pays for that"
-    " calendar year, as a decimal rounded to cents."
+    "Please add studio/fees.py: `fee(joined, year)` returns what a member who joined on that date pays for"
+    " that calendar year, as a decimal rounded to cents."
 )
 
 
