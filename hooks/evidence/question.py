@@ -28,6 +28,8 @@ LONGEST_QUESTION = 4_000
 MOST_WORDS = 64
 # Rows of so few words in all share none with a question by chance: two sessions of a line or two each.
 _WORDS_WITHOUT_CHANCE = 150
+# With fewer words a question is short: what it asks for stands in a row that answers it.
+_FEWEST_OF_LONG = 8
 # A longer one is about something.
 _LONGEST_FOR_RECORDS = 120
 # What a question lists that names no subject: what is open, what was done, what was decided; of one that is
@@ -325,7 +327,8 @@ class _AnsweredByWords:
         if len(self._words) > 1 or _part(self._share, numbers["answer_share_word"]) >= 1:
             certainty = _part(self._share, numbers["answer_share_alone"])
             self._is_enough = self._is_enough or certainty - numbers["missing_names"] * missing >= 1
-        if len(row.words) > 1 and row.share >= self._least_share:
+        is_long = len(self._asked.weights) >= _FEWEST_OF_LONG
+        if is_long and len(row.words) > 1 and row.share >= self._least_share:
             self._is_enough = True
         return self._is_enough
 
