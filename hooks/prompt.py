@@ -170,7 +170,10 @@ def notes_in(
     if not has_topic(prompt, settings):
         return []
     question = SearchQuestion(prompt, settings, lambda words: ranks_in(connection, words))
-    results = find(connection, scopes, question, limit=MOST_RESULTS, with_nearby=False, by_part=True)
+    # "looks good" shares its words with a hundred turns: it is answered by commands at most.
+    results = []
+    if question.asked.total >= settings.numbers.get("message_weight", 0):
+        results = find(connection, scopes, question, limit=MOST_RESULTS, with_nearby=False, by_part=True)
     first = results[: int(settings.numbers["followed_results"])]
     return note_lines(
         results,

@@ -26,6 +26,10 @@ _SHORTEST_TOPIC = 3
 LONGEST_QUESTION = 4_000
 # The words that most rows lack tell the most; of a longer question the others change nothing.
 MOST_WORDS = 64
+# Rows of so few words in all share none with a question by chance: two sessions of a line or two each.
+_WORDS_WITHOUT_CHANCE = 150
+# With fewer words a question is short: what it asks for stands in a row that answers it.
+_FEWEST_OF_LONG = 8
 # A longer one is about something.
 _LONGEST_FOR_RECORDS = 120
 # What a question lists that names no subject: what is open, what was done, what was decided; of one that is
@@ -112,7 +116,7 @@ class Asked:
         """Take what each word weighs, and what one does that is not among the common ones: a name, mostly."""
         self.weights, self.rare = weights, rare
         self._tokenizer = tokenizer or Tokenizer()
-        self._total = sum(weights.values())
+        self.total = sum(weights.values())
         # Cutting an ending leaves the first two letters; other words need no cutting.
         self._beginnings = {word[:2] for word in weights}
         # Word of a text → the stem of the question that it is, None if it is none of them.
@@ -161,7 +165,7 @@ class Asked:
         """Return how near a row is, by its text as the index holds it and its cosine with the question."""
         words = self.words_of(indexed)
         weight = sum(weight for word, weight in self.weights.items() if word in words)
-        return Nearness(weight / self._total if self._total else 0.0, cosine, words)
+        return Nearness(weight / self.total if self.total else 0.0, cosine, words)
 
     def missing_names(self, words: frozenset[str]) -> float:
         """Return the part of the question's names and rare words that are not in `words`: 0 to 1."""
@@ -261,7 +265,12 @@ def _is_small(word: str, small: frozenset[str]) -> bool:
 
 
 def is_answered(
-    asked: Asked, rows: Iterable[Nearness], numbers: Numbers, whole: tuple[float, float] | None = None
+    asked: Asked,
+    rows: Iterable[Nearness],
+    numbers: Numbers,
+    whole: tuple[float, float] | None = None,
+    *,
+    searched_words: float = math.inf,
 ) -> bool:
     """
     Return whether any of `rows` is near enough to the question `asked` to be shown.
@@ -271,9 +280,9 @@ def is_answered(
     away, `missing_names` of ranking.csv where all are missing. A number of 0 hides nothing. Without a model
     (None), or where no row has a vector yet, the share alone decides. Of a question whose words are nearly
     all unknown, mostly since it is in another language than the facts, one row with `answer_names` of them
-    is enough.
+    is enough. `searched_words` is how many words were searched: the fewer, the less is shared by chance.
     """
-    by_words = _AnsweredByWords(asked, numbers)
+    by_words = _AnsweredByWords(asked, numbers, searched_words)
     is_unknown, most, missing, certainty = asked.is_unknown, numbers["missing_names"], 1.0, 0.0
     has_vectors = is_enough = False
     for row in rows:  # one by one: mostly the first is enough
@@ -298,12 +307,17 @@ class _AnsweredByWords:
     Whether the words of rows answer: of one of them the share by `answer_share_alone`.
 
     A single word of the question, all that the rows have between them, must have `answer_share_word` of its
-    weight. What none of them has of the question's names is taken away as above.
+    weight. What none of them has of the question's names is taken away as above. Of a long message no row has
+    such a share: what it wants made, and where, stands in no earlier session. Two words of it are enough that
+    weigh, divided by the root of the weight of all, `answer_weight` for each e-fold of what was searched.
     """
 
-    def __init__(self, asked: Asked, numbers: Numbers) -> None:
+    def __init__(self, asked: Asked, numbers: Numbers, searched_words: float) -> None:
         self._asked, self._numbers = asked, numbers
         self._share, self._is_enough = 0.0, False
+        chance = math.log(1 + searched_words / _WORDS_WITHOUT_CHANCE)
+        # An index of an older version has no such number.
+        self._least_share = numbers.get("answer_weight", math.inf) * chance / math.sqrt(asked.total or 1)
         self._words: frozenset[str] = frozenset()
 
     def is_enough_with(self, row: Nearness) -> bool:
@@ -313,6 +327,9 @@ class _AnsweredByWords:
         if len(self._words) > 1 or _part(self._share, numbers["answer_share_word"]) >= 1:
             certainty = _part(self._share, numbers["answer_share_alone"])
             self._is_enough = self._is_enough or certainty - numbers["missing_names"] * missing >= 1
+        is_long = len(self._asked.weights) >= _FEWEST_OF_LONG
+        if is_long and len(row.words) > 1 and row.share >= self._least_share:
+            self._is_enough = True
         return self._is_enough
 
 

@@ -185,7 +185,8 @@ def find(
     question.answered_in(texts)
     groups = [_led_by_own_words(group, question) for group in groups]
     nearness = (asked.nearness(_indexed(each), each.similarity) for each in rows)
-    if not is_answered(asked, nearness, numbers, whole):
+    searched = [part.words for name in KEY_COLUMNS for part in index_parts(connection, scopes, name)]
+    if not is_answered(asked, nearness, numbers, whole, searched_words=sum(searched)):
         return []
     results = [SearchResult(group, question) for group in groups]
     return shown_once(results) if with_nearby else results

@@ -290,6 +290,32 @@ def test_what_names_no_subject_of_the_project_brings_nothing(kiln, text):
     assert kiln.log == ""
 
 
+FEES = "Members pay 8 euros a month for the studio, newcomers from the month after they join."
+MESSAGE = (
+    "Please add studio/fees.py: `fee(joined, year)` returns what a member who joined on that date pays for"
+    " that calendar year, as a decimal rounded to cents."
+)
+
+
+def test_of_a_long_message_two_words_are_enough_where_little_was_said(client):
+    keep(client, talk=[said(4, FEES)])
+    assert FEES in context_of(ask(client, MESSAGE))
+
+
+def test_the_more_was_said_the_more_words_of_a_long_message_are_wanted(client):
+    chat = [
+        said(at, f"We talked about {' '.join(f'pot{at}x{n}' for n in range(99))}.") for at in range(5, 200)
+    ]
+    keep(client, talk=[said(4, FEES), *chat])
+    assert context_of(ask(client, MESSAGE)) == ""
+
+
+@pytest.mark.parametrize("text", ["thanks", "looks good", "commit this", "push it"])
+def test_a_short_reply_does_not_bring_back_what_shares_its_common_words(client, text):
+    keep(client, talk=[said(4, "thanks, it looks good; push the commit with the invoices for the gallery")])
+    assert context_of(ask(client, text)) == ""
+
+
 @pytest.mark.parametrize("lead", prompt.NOT_A_PERSONS)
 def test_what_programs_send_brings_nothing(kiln, lead):
     assert kiln.is_silent(ask(kiln, f"{lead} {ASKED}"))
