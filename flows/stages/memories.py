@@ -43,7 +43,7 @@ from cortex.transforms.views.review import resolved_edges
 # -- The stage link: the memories of each scope are compared with their neighbours.
 
 
-@stage(reads="turns events replies journal vectors", writes="edges")
+@stage(reads="turns events replies journal vectors memories edges", writes="edges")
 def link(run: Run) -> None:
     """Compare the memories of each scope with their neighbours and keep the edges."""
     with run.report.stage("link") as row:

@@ -1,5 +1,6 @@
 """Which memories say the same, and the one text that keeps what each of them says (spec 9, no model)."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -234,7 +235,7 @@ def _candidates(
     return {pair: similarity for pair, similarity in pairs.items() if similarity > floor}
 
 
-def _linked_pairs(memories: pa.Table, floor: float, policy: Policy, linked: Linked) -> tuple[Pairs, pa.Array]:
+def _linked_pairs(memories: pa.Table, floor: float, policy: Policy, linked: Linked) -> tuple[Pairs, Any]:
     """
     Return the similarity of near pairs of MEMORIES that edges tell, and who may be near more than those.
 
@@ -245,12 +246,12 @@ def _linked_pairs(memories: pa.Table, floor: float, policy: Policy, linked: Link
     edges = linked.edges.filter(~pc.field("edge_type").isin(["supersedes", "source_of"]))
     is_own = pc.is_in(edges["rule"], own_rules(policy))
     others, own = edges.filter(pc.invert(is_own)), edges.filter(is_own)
-    near = own.filter(pc.greater_equal(own["strength"], floor))
-    counts = pa.concat_arrays([near[end].combine_chunks() for end in _ENDS]).value_counts()
-    is_full = pc.greater_equal(counts.field("counts"), most)
+    near = own.filter(pc.field("strength") >= floor)
+    counts = Counter(name for end in _ENDS for name in values(near, end))
+    full = pa.array([name for name, count in counts.items() if count >= most], pa.string())
     unknown = linked.memories.filter(~pc.field("has_vector"))["memory_id"].combine_chunks()
     of_others = (others[end].combine_chunks() for end in _ENDS)
-    crowded = pa.concat_arrays([counts.field("values").filter(is_full), unknown, *of_others])
+    crowded = pa.concat_arrays([full, unknown, *of_others])
     types = dict(zip(values(memories, "memory_id"), values(memories, "memory_type"), strict=True))
     ends = zip(*(values(near, end) for end in _ENDS), strict=True)
     pairs = {

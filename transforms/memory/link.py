@@ -50,7 +50,7 @@ def similar_pairs(
     *,
     floor: float,
     neighbours: int,
-    of: pa.Array | None = None,
+    of: Any | None = None,
 ) -> Pairs:
     """
     Return the calibrated similarity of near memories by their ids (smaller first): `floor` and above, to 1.
@@ -99,10 +99,10 @@ class _Scale:
         raw = np.clip((cosine - self.zero_at) / (self.full_at - self.zero_at), 0.0, 1.0)
         return np.round(raw, DECIMALS)
 
-    def pairs(self, ids: pa.Array, near: Near) -> Pairs:
+    def pairs(self, ids: Any, near: Near) -> Pairs:
         similarity = self.similarity(near.cosine)
         enough = similarity >= self.floor
-        lefts, rights = (ids.take(pa.array(side[enough])).to_pylist() for side in (near.left, near.right))
+        lefts, rights = (ids.take(side[enough]).to_pylist() for side in (near.left, near.right))
         return dict(zip(zip(lefts, rights, strict=True), similarity[enough].tolist(), strict=True))
 
 
@@ -218,9 +218,7 @@ def _exact(
     return np.concatenate(parts)
 
 
-def _scopes(
-    memories: pa.Table, vectors: pa.Table, model: str
-) -> Iterator[tuple[pa.Array, NDArray[np.float32]]]:
+def _scopes(memories: pa.Table, vectors: pa.Table, model: str) -> Iterator[tuple[Any, NDArray[np.float32]]]:
     """Yield the ids and the matrix of each scope, by memory_id; those without a vector left out."""
     of_model = vectors.filter(pc.field("model") == model)
     position = pc.index_in(memories["content_hash"], value_set=of_model["content_hash"].combine_chunks())
@@ -336,11 +334,11 @@ class Linked:
 
 def state_of(edges: pa.Table) -> str:
     """Return a value of EDGES, by which it is known that a table still holds the same."""
-    strengths = map(repr, edges["strength"].to_pylist())
-    return content_id(*edges["edge_id"].to_pylist(), *strengths, *edges["rule"].to_pylist())
+    strengths = map(repr, values(edges, "strength"))
+    return content_id(*values(edges, "edge_id"), *strengths, *values(edges, "rule"))
 
 
-def own_rules(policy: Policy) -> pa.Array:
+def own_rules(policy: Policy) -> Any:
     """Return the rules by which edges of near memories are made here; others changed them afterwards."""
     return pa.array(sorted({"similarity", *_RELATIONS, *contrary_rules(policy)}), pa.string())
 
@@ -389,7 +387,7 @@ _RELATIONS = ("same_file_more_words", "same_file", "same_turn")
 
 
 def _similar_since(
-    active: pa.Table, vectors: pa.Table, model: str, scale: _Scale, linked: Linked, own: pa.Array
+    active: pa.Table, vectors: pa.Table, model: str, scale: _Scale, linked: Linked, own: Any
 ) -> tuple[Pairs, pa.Table]:
     """
     Return the pairs with an end whose neighbours may be others than when it was linked, and the other edges.
@@ -405,16 +403,15 @@ def _similar_since(
     for ids, matrix in _scopes(active, vectors, model):
         fresh = pc.is_in(ids, fresh_ids).to_numpy(zero_copy_only=False)
         ends = [
-            pc.fill_null(pc.index_in(edges[name], value_set=ids), -1).to_numpy().astype(np.int64)
+            np.nan_to_num(pc.index_in(edges[name], value_set=ids).to_numpy(), nan=-1).astype(np.int64)
             for name in ("source_id", "target_id")
         ]
         left, right = np.minimum(*ends), np.maximum(*ends)
         of_scope = right >= 0
-        is_odd = pc.invert(pc.is_in(edges["rule"], own)).to_numpy() | (left < 0) | fresh[left] | fresh[right]
+        is_odd = ~pc.is_in(edges["rule"], own).to_numpy() | (left < 0) | fresh[left] | fresh[right]
         # Two that are at odds by what they settle on have the least strength, however far apart they are.
-        is_least = pc.and_(
-            pc.equal(edges["edge_type"], "contradicts"), pc.equal(edges["strength"], scale.floor)
-        ).to_numpy()
+        is_at_odds = pc.is_in(edges["edge_type"], pa.array(["contradicts"])).to_numpy()
+        is_least = is_at_odds & (edges["strength"].to_numpy() == scale.floor)
         doubtful = np.flatnonzero(is_least & ~is_odd)
         is_near = scale.similarity(_exact(matrix, left[doubtful], right[doubtful])) >= scale.floor
         is_odd[doubtful[is_near]] = True
@@ -444,16 +441,16 @@ def _near_any(matrix: NDArray[np.float32], rows: NDArray[np.int64], scale: _Scal
     return is_near
 
 
-def _changed_since(memories: pa.Table, before: pa.Table) -> pa.Array:
+def _changed_since(memories: pa.Table, before: pa.Table) -> Any:
     """Return the ids of MEMORIES that were not the same `before`, or had no vector then."""
     position = pc.index_in(memories["memory_id"], value_set=before["memory_id"].combine_chunks())
     known = before.take(position)
-    is_same = pc.fill_null(known["has_vector"], False)
+    is_same: Any = known["has_vector"]
     for name in LINKED_COLUMNS[1:]:
         old, new = (_comparable(rows[name]) for rows in (known, memories))
-        is_equal = pc.or_(pc.fill_null(pc.equal(old, new), False), pc.and_(pc.is_null(old), pc.is_null(new)))
-        is_same = pc.and_(is_same, is_equal)
-    return memories["memory_id"].filter(pc.invert(is_same)).combine_chunks()
+        both: Any = pc.and_(pc.is_null(old), pc.is_null(new))
+        is_same = pc.and_(is_same, pc.coalesce(pc.equal(old, new), both))
+    return memories["memory_id"].filter(pc.invert(pc.coalesce(is_same, pa.scalar(False)))).combine_chunks()
 
 
 def _comparable(column: Any) -> Any:
