@@ -28,7 +28,7 @@ from cortex.transforms.identity import content_id
 from cortex.transforms.journal_entries import Prune
 from cortex.transforms.memory.consolidate import propose, wanted
 from cortex.transforms.memory.lifecycle import findings
-from cortex.transforms.memory.link import LINKED_COLUMNS, Linked, state_of
+from cortex.transforms.memory.link import LINKED_COLUMNS, FormerLinks, edges_state
 from cortex.transforms.memory.link import edges_between as links_between
 from cortex.transforms.memory.validity import with_valid_time
 from cortex.transforms.schemas import (
@@ -68,7 +68,7 @@ def _link(run: Run, scope: str, inputs: str, row: StageReport) -> None:
         run.ledger.note_output("link", scope, inputs)
 
 
-def linked_before(run: Run, scope: str) -> Linked | None:
+def linked_before(run: Run, scope: str) -> FormerLinks | None:
     """Return the memories and edges of a scope's tables if these are known to be made of those, else None."""
     edges = run.store.tables.open(scope, "edges").read()
     if run.ledger.notes.outputs.get(Output("linked", scope)) != _linked_as(run, edges):
@@ -78,12 +78,12 @@ def linked_before(run: Run, scope: str) -> Linked | None:
     if rows.schema.names != columns:
         return None
     unaged = rows.drop_columns(["status"]).rename_columns({UNAGED["status"]: "status"})
-    return Linked(unaged, edges)
+    return FormerLinks(unaged, edges)
 
 
 def _linked_as(run: Run, edges: pa.Table) -> str:
     """Return what is noted of EDGES that go with the memories of their scope."""
-    return content_id(STAGES_VERSION, run.policy.fingerprint, run.embedding.model, state_of(edges))
+    return content_id(STAGES_VERSION, run.policy.fingerprint, run.embedding.model, edges_state(edges))
 
 
 def _with_verdicts(run: Run, scope: str, edges: pa.Table, memories: pa.Table) -> pa.Table:

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from cortex.transforms.errors import NotFound
 from cortex.transforms.identity import content_id
 from cortex.transforms.journal_entries import Checkpoint, Merge, Unmerge, dismissals_in_force, entries_in
-from cortex.transforms.memory.link import Linked, Pairs, own_rules, similar_pairs, with_vector
+from cortex.transforms.memory.link import FormerLinks, Pairs, own_rules, similar_pairs, with_vector
 from cortex.transforms.policy import Policy
 from cortex.transforms.schemas import JOURNAL, TRUSTS, Row, values
 from cortex.transforms.words.facts import (
@@ -95,7 +95,7 @@ def propose(
     undone: pa.Table | None = None,
     same: SameStatements = NO_SAME_STATEMENTS,
     is_reviewed: bool = False,
-    linked: Linked | None = None,
+    linked: FormerLinks | None = None,
 ) -> pa.Table:
     """
     Return JOURNAL rows of kind merge, one per group of memories that say the same, ordered by entry_id.
@@ -218,7 +218,7 @@ def _candidates(
     policy: Policy,
     model: str,
     groups: _Groups,
-    linked: Linked | None,
+    linked: FormerLinks | None,
 ) -> Pairs:
     """Return the similarities above the merge threshold within each type and scope."""
     floor, most = policy.threshold("merge_above_similarity"), int(policy.threshold("merge_neighbours"))
@@ -235,7 +235,7 @@ def _candidates(
     return {pair: similarity for pair, similarity in pairs.items() if similarity > floor}
 
 
-def _linked_pairs(memories: pa.Table, floor: float, policy: Policy, linked: Linked) -> tuple[Pairs, Any]:
+def _linked_pairs(memories: pa.Table, floor: float, policy: Policy, linked: FormerLinks) -> tuple[Pairs, Any]:
     """
     Return the similarity of near pairs of MEMORIES that edges tell, and who may be near more than those.
 

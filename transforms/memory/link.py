@@ -320,7 +320,7 @@ LINKED_COLUMNS = [*_SIDE_COLUMNS, "status", "content_hash"]
 
 
 @dataclass(frozen=True)
-class Linked:
+class FormerLinks:
     """
     What an earlier run has linked: the memories as they were then, and the EDGES of their scope.
 
@@ -332,7 +332,7 @@ class Linked:
     edges: pa.Table
 
 
-def state_of(edges: pa.Table) -> str:
+def edges_state(edges: pa.Table) -> str:
     """Return a value of EDGES, by which it is known that a table still holds the same."""
     strengths = map(repr, values(edges, "strength"))
     return content_id(*values(edges, "edge_id"), *strengths, *values(edges, "rule"))
@@ -344,7 +344,7 @@ def own_rules(policy: Policy) -> Any:
 
 
 def edges_between(
-    memories: pa.Table, vectors: pa.Table, policy: Policy, model: str, linked: Linked | None = None
+    memories: pa.Table, vectors: pa.Table, policy: Policy, model: str, linked: FormerLinks | None = None
 ) -> pa.Table:
     """
     Return the EDGES among the active ones of `memories`, ordered by edge_id.
@@ -387,7 +387,7 @@ _RELATIONS = ("same_file_more_words", "same_file", "same_turn")
 
 
 def _similar_since(
-    active: pa.Table, vectors: pa.Table, model: str, scale: _Scale, linked: Linked, own: Any
+    active: pa.Table, vectors: pa.Table, model: str, scale: _Scale, linked: FormerLinks, own: Any
 ) -> tuple[Pairs, pa.Table]:
     """
     Return the pairs with an end whose neighbours may be others than when it was linked, and the other edges.

@@ -13,7 +13,7 @@ from cortex.storage.settings.reference import read_policy
 from cortex.transforms.identity import content_id
 from cortex.transforms.memory.consolidate import merged_text, propose, wanted
 from cortex.transforms.memory.fold import fold
-from cortex.transforms.memory.link import Linked, edges_between
+from cortex.transforms.memory.link import FormerLinks, edges_between
 from cortex.transforms.schemas import EDGES, EVENTS, JOURNAL, MEMORIES, VECTORS
 from cortex.transforms.words.facts import Vocabulary
 from tests.examples import examples
@@ -272,6 +272,6 @@ def test_candidates_that_edges_tell_equal_those_of_all_vectors(size, seed):
         for edge in edges_between(rows, found, POLICY, MODEL).to_pylist()
     ]
     has_vector = pc.is_in(rows["content_hash"], found["content_hash"].combine_chunks())
-    linked = Linked(rows.append_column("has_vector", has_vector), EDGES.of(edges))
+    linked = FormerLinks(rows.append_column("has_vector", has_vector), EDGES.of(edges))
     whole = propose(rows, found, POLICY, MODEL, NOW)
     assert propose(rows, found, POLICY, MODEL, NOW, linked=linked).equals(whole)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from cortex.storage.settings.reference import read_policy
 from cortex.transforms.errors import UnknownValue
 from cortex.transforms.identity import content_id
-from cortex.transforms.memory.link import Linked, edges_between, near_rows, neighbourhood
+from cortex.transforms.memory.link import FormerLinks, edges_between, near_rows, neighbourhood
 from cortex.transforms.schemas import EDGES, MEMORIES, VECTORS
 from tests.examples import examples
 from tests.rows import memories, memory
@@ -318,7 +318,7 @@ def test_linking_only_what_changed_equals_linking_all(size, seed):
         for edge in edges.to_pylist()
     ]
     has_vector = pa.array([name in had for name in then["memory_id"].to_pylist()])
-    linked = Linked(then.append_column("has_vector", has_vector), EDGES.of(judged))
+    linked = FormerLinks(then.append_column("has_vector", has_vector), EDGES.of(judged))
     now = memories(*(row for row, _ in after.values()))
     whole = edges_between(now, found, POLICY, MODEL)
     assert edges_between(now, found, POLICY, MODEL, linked).equals(whole)
