@@ -92,6 +92,8 @@ def _give_up_damaged(run: Run) -> None:
         run.readings.vectors()
     except FileDamaged as error:
         run.store.lake.drop_unreadable(VECTORS, run.embedding.model)
+        # The same texts may get vectors that differ in their last digit: all of them are compared again.
+        run.ledger.note(run.ledger.notes.without_outputs(["linked"], run.readings.scopes()))
         run.report.note(f"{error.problem} They were made again.")
 
 

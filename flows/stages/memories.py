@@ -8,6 +8,7 @@ from functools import partial
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cortex.flows.run.fingerprints import STAGES_VERSION
 from cortex.flows.run.model_replies import (
     answer_about,
     same_statements_in,
@@ -21,11 +22,13 @@ from cortex.flows.run_report import StageReport
 from cortex.flows.stages.embed import embed_memories, searchable
 from cortex.flows.stages.guard import clear_guard_notes
 from cortex.storage.lake.manifest import Output
-from cortex.storage.tables.tables import UNAGED
+from cortex.storage.tables.tables import HAS_VECTOR, UNAGED
 from cortex.transforms.audit import Violation, edges_violations, memories_violations
+from cortex.transforms.identity import content_id
 from cortex.transforms.journal_entries import Prune
 from cortex.transforms.memory.consolidate import propose, wanted
 from cortex.transforms.memory.lifecycle import findings
+from cortex.transforms.memory.link import LINKED_COLUMNS, FormerLinks, edges_state
 from cortex.transforms.memory.link import edges_between as links_between
 from cortex.transforms.memory.validity import with_valid_time
 from cortex.transforms.schemas import (
@@ -40,7 +43,7 @@ from cortex.transforms.views.review import resolved_edges
 # -- The stage link: the memories of each scope are compared with their neighbours.
 
 
-@stage(reads="turns events replies journal vectors", writes="edges")
+@stage(reads="turns events replies journal vectors memories edges", writes="edges")
 def link(run: Run) -> None:
     """Compare the memories of each scope with their neighbours and keep the edges."""
     with run.report.stage("link") as row:
@@ -53,7 +56,8 @@ def link(run: Run) -> None:
 
 def _link(run: Run, scope: str, inputs: str, row: StageReport) -> None:
     memories = run.readings.memories(scope)
-    edges = links_between(memories, run.readings.vectors(), run.policy, run.embedding.model)
+    linked = linked_before(run, scope)
+    edges = links_between(memories, run.readings.vectors(), run.policy, run.embedding.model, linked)
     edges = with_closings_of(run, scope, edges, memories)
     edges = with_answer_of(edges, memories, answer_about(run, scope))
     edges = _with_verdicts(run, scope, edges, memories)
@@ -62,6 +66,24 @@ def _link(run: Run, scope: str, inputs: str, row: StageReport) -> None:
         row.rows_in += memories.num_rows
         row.rows_out += run.store.tables.replace(scope, "edges", edges)
         run.ledger.note_output("link", scope, inputs)
+
+
+def linked_before(run: Run, scope: str) -> FormerLinks | None:
+    """Return the memories and edges of a scope's tables if these are known to be made of those, else None."""
+    edges = run.store.tables.open(scope, "edges").read()
+    if run.ledger.notes.outputs.get(Output("linked", scope)) != _linked_as(run, edges):
+        return None
+    columns = [*LINKED_COLUMNS, UNAGED["status"], HAS_VECTOR]
+    rows = run.store.tables.open(scope, "memories").read(columns)
+    if rows.schema.names != columns:
+        return None
+    unaged = rows.drop_columns(["status"]).rename_columns({UNAGED["status"]: "status"})
+    return FormerLinks(unaged, edges)
+
+
+def _linked_as(run: Run, edges: pa.Table) -> str:
+    """Return what is noted of EDGES that go with the memories of their scope."""
+    return content_id(STAGES_VERSION, run.policy.fingerprint, run.embedding.model, edges_state(edges))
 
 
 def _with_verdicts(run: Run, scope: str, edges: pa.Table, memories: pa.Table) -> pa.Table:
@@ -89,7 +111,7 @@ def decay(run: Run) -> None:
 
 def _decay(run: Run, scope: str, row: StageReport) -> None:
     # Of now: an entry that comes in meanwhile is not in these memories.
-    inputs_of = run.fingerprints.aged_by_day(scope)
+    inputs_of, linked = run.fingerprints.aged_by_day(scope), run.fingerprints.linked(scope)
     if run.ledger.has_made("decay", scope, inputs_of(run.day, ())):
         return
     aged = run.readings.aged(scope, run.day)
@@ -108,6 +130,8 @@ def _decay(run: Run, scope: str, row: StageReport) -> None:
     notes = run.ledger.notes
     run.ledger.note(replace(notes, makers={**notes.makers, scope: run.fingerprints.makers(scope)}))
     run.ledger.note_output("decay", scope, inputs_of(run.day, journaled))
+    if run.ledger.notes.outputs.get(Output("link", scope)) == linked:
+        run.ledger.note_output("linked", scope, _linked_as(run, edges))
 
 
 def _violations(run: Run, scope: str, memories: pa.Table) -> list[Violation]:
@@ -176,6 +200,7 @@ def _merge(run: Run, scope: str, memories: pa.Table, row: StageReport) -> int:
         run.now,
         undone=journal,
         same=same_statements_in(run, scope, memories),
+        linked=linked_before(run, scope),
     )
     row.rows_in += memories.num_rows
     row.rows_out += merges.num_rows

@@ -28,7 +28,7 @@ from cortex.transforms.policy import Policy
 # Stages of whose output the notes know what it was made from. What REPLACED_BY make are tables and published
 # files, which a rebuild puts in place of others; PROJECTED_BY make all that can be rebuilt from the lake.
 REPLACED_BY = frozenset({"embed", "link", "decay", "render"})
-PROJECTED_BY = REPLACED_BY | {"consolidate", "not_due", "publish", "shown", "shown_from"}
+PROJECTED_BY = REPLACED_BY | {"consolidate", "linked", "not_due", "publish", "shown", "shown_from"}
 NOTED_BY = PROJECTED_BY | {"judge"}
 
 # In the file a note is text under a name: of a stage or another, with a scope after the colon.

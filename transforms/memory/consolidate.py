@@ -1,5 +1,6 @@
 """Which memories say the same, and the one text that keeps what each of them says (spec 9, no model)."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -12,9 +13,9 @@ import pyarrow.compute as pc
 from cortex.transforms.errors import NotFound
 from cortex.transforms.identity import content_id
 from cortex.transforms.journal_entries import Checkpoint, Merge, Unmerge, dismissals_in_force, entries_in
-from cortex.transforms.memory.link import Pairs, similar_pairs, with_vector
+from cortex.transforms.memory.link import FormerLinks, Pairs, own_rules, similar_pairs, with_vector
 from cortex.transforms.policy import Policy
-from cortex.transforms.schemas import JOURNAL, TRUSTS, Row
+from cortex.transforms.schemas import JOURNAL, TRUSTS, Row, values
 from cortex.transforms.words.facts import (
     Fact,
     Vocabulary,
@@ -94,6 +95,7 @@ def propose(
     undone: pa.Table | None = None,
     same: SameStatements = NO_SAME_STATEMENTS,
     is_reviewed: bool = False,
+    linked: FormerLinks | None = None,
 ) -> pa.Table:
     """
     Return JOURNAL rows of kind merge, one per group of memories that say the same, ordered by entry_id.
@@ -111,6 +113,9 @@ def propose(
 
     What the rows propose, once folded, is not proposed again; nor is a group that holds one taken back or
     dismissed by the JOURNAL rows `undone`: a person knew better.
+
+    Where these memories were `linked` by this policy and model, only those with many edges are compared: the
+    others have an edge to each that is near enough. The rows are the same.
     """
     # A merge takes the longest member's words and the lowest trust: what a person worded stays theirs.
     # What a team reviewed goes when its file goes, which a merge would hide.
@@ -120,7 +125,7 @@ def propose(
     vocabulary, parser = Vocabulary.of(policy), SlotParser.of(policy)
     rows = {row["memory_id"]: row for row in mergeable.select(_READ).to_pylist()}
     groups = _Groups(rows, vocabulary, parser)
-    pairs = _candidates(mergeable, vectors, policy, model, groups)
+    pairs = _candidates(mergeable, vectors, policy, model, groups, linked)
     judged = {pair: 1.0 for pair in same.pairs if _is_one_of_type(pair, rows)}
     groups |= _worded(groups, same.texts, rows, vocabulary)
     merged = _merged(groups, pairs | judged, _Judged(frozenset(judged), is_reviewed), vocabulary, policy)
@@ -207,19 +212,58 @@ def _is_one_of_type(pair: tuple[str, str], rows: Mapping[str, Row]) -> bool:
     return set(pair) <= rows.keys() and len({rows[name]["memory_type"] for name in pair}) == 1
 
 
-def _candidates(memories: pa.Table, vectors: pa.Table, policy: Policy, model: str, groups: _Groups) -> Pairs:
+def _candidates(
+    memories: pa.Table,
+    vectors: pa.Table,
+    policy: Policy,
+    model: str,
+    groups: _Groups,
+    linked: FormerLinks | None,
+) -> Pairs:
     """Return the similarities above the merge threshold within each type and scope."""
-    floor = policy.threshold("merge_above_similarity")
+    floor, most = policy.threshold("merge_above_similarity"), int(policy.threshold("merge_neighbours"))
     pairs: Pairs = {}
+    crowded = None
+    if linked is not None and policy.threshold("link_above_similarity") < floor:
+        pairs, crowded = _linked_pairs(memories, floor, policy, linked)
     for memory_type in pc.unique(memories["memory_type"]).to_pylist():
         of_type = memories.filter(pc.field("memory_type") == memory_type)
-        near = similar_pairs(
-            of_type, vectors, policy, model, floor=floor, neighbours=int(policy.threshold("merge_neighbours"))
-        )
+        near = similar_pairs(of_type, vectors, policy, model, floor=floor, neighbours=most, of=crowded)
         known = with_vector(of_type, vectors, model)
         pairs |= near
         pairs |= _by_words(of_type, known, floor, groups)
     return {pair: similarity for pair, similarity in pairs.items() if similarity > floor}
+
+
+def _linked_pairs(memories: pa.Table, floor: float, policy: Policy, linked: FormerLinks) -> tuple[Pairs, Any]:
+    """
+    Return the similarity of near pairs of MEMORIES that edges tell, and who may be near more than those.
+
+    Each memory has an edge to its nearest `link_neighbours`: where fewer are near, these are all. What has no
+    vector was linked by other terms, and an edge that was changed afterwards tells no similarity.
+    """
+    most = int(min(policy.threshold("link_neighbours"), policy.threshold("merge_neighbours")))
+    edges = linked.edges.filter(~pc.field("edge_type").isin(["supersedes", "source_of"]))
+    is_own = pc.is_in(edges["rule"], own_rules(policy))
+    others, own = edges.filter(pc.invert(is_own)), edges.filter(is_own)
+    near = own.filter(pc.field("strength") >= floor)
+    counts = Counter(name for end in _ENDS for name in values(near, end))
+    full = pa.array([name for name, count in counts.items() if count >= most], pa.string())
+    unknown = linked.memories.filter(~pc.field("has_vector"))["memory_id"].combine_chunks()
+    of_others = (others[end].combine_chunks() for end in _ENDS)
+    crowded = pa.concat_arrays([full, unknown, *of_others])
+    types = dict(zip(values(memories, "memory_id"), values(memories, "memory_type"), strict=True))
+    ends = zip(*(values(near, end) for end in _ENDS), strict=True)
+    pairs = {
+        (min(pair), max(pair)): strength
+        for pair, strength in zip(ends, values(near, "strength"), strict=True)
+        if types.keys() >= set(pair) and types[pair[0]] == types[pair[1]]
+    }
+    lacking = set(unknown.to_pylist())
+    return {pair: strength for pair, strength in pairs.items() if lacking.isdisjoint(pair)}, crowded
+
+
+_ENDS = ("source_id", "target_id")
 
 
 def _by_words(memories: pa.Table, known: set[str], floor: float, groups: _Groups) -> Pairs:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from cortex.transforms.database import query
 from cortex.transforms.identity import content_id
 from cortex.transforms.policy import Policy
-from cortex.transforms.schemas import BY_A_PERSON, EDGES
+from cortex.transforms.schemas import BY_A_PERSON, EDGES, values
 from cortex.transforms.words.facts import NEUTRAL, Fact, Measures, Vocabulary, has_swapped_word
 from cortex.transforms.words.sentences import nested, share_of_fewer
 from cortex.transforms.words.slots import ENDED, WORDING, SlotParser, SlotStems
@@ -43,33 +43,67 @@ class Near:
 
 
 def similar_pairs(
-    memories: pa.Table, vectors: pa.Table, policy: Policy, model: str, *, floor: float, neighbours: int
+    memories: pa.Table,
+    vectors: pa.Table,
+    policy: Policy,
+    model: str,
+    *,
+    floor: float,
+    neighbours: int,
+    of: Any | None = None,
 ) -> Pairs:
     """
     Return the calibrated similarity of near memories by their ids (smaller first): `floor` and above, to 1.
 
     Compares the rows of MEMORIES within each project_id by those VECTORS that belong to `model`. A pair
-    counts if one is among the `neighbours` nearest of the other. The order of rows and other scopes have no
-    influence. Without vectors there is no pair. Raises UnknownValue if the model is not in calibration.csv.
+    counts if one is among the `neighbours` nearest of the other; with `of` only the nearest of these ids are
+    looked for. The order of rows and other scopes have no influence. Without vectors there is no pair. Raises
+    UnknownValue if the model is not in calibration.csv.
     """
-    if not vectors.num_rows:
+    if not vectors.num_rows or (of is not None and not len(of)):
         return {}
-    zero_at, full_at = policy.calibration(model)
+    scale = _Scale.of(policy, model, floor, neighbours)
     pairs: Pairs = {}
     for ids, matrix in _scopes(memories, vectors, model):
-        near = near_rows(
-            matrix,
-            floor=zero_at + (floor - 10.0**-DECIMALS) * (full_at - zero_at),
-            neighbours=neighbours,
-            cells=int(policy.threshold("link_block_cells")),
-        )
-        raw = np.clip((near.cosine - zero_at) / (full_at - zero_at), 0.0, 1.0)
-        for left, right, similarity in zip(
-            near.left, near.right, np.round(raw, DECIMALS).tolist(), strict=True
-        ):
-            if similarity >= floor:
-                pairs[ids[left], ids[right]] = similarity
+        rows = None if of is None else np.flatnonzero(pc.is_in(ids, of).to_numpy(zero_copy_only=False))
+        pairs |= scale.pairs(ids, scale.near(matrix, rows))
     return pairs
+
+
+@dataclass(frozen=True)
+class _Scale:
+    """How near two memories have to be for a pair, by the calibration of a model."""
+
+    zero_at: float
+    full_at: float
+    floor: float
+    neighbours: int
+    cells: int
+
+    @staticmethod
+    def of(policy: Policy, model: str, floor: float, neighbours: int) -> "_Scale":
+        return _Scale(
+            *policy.calibration(model), floor, neighbours, int(policy.threshold("link_block_cells"))
+        )
+
+    @property
+    def least_cosine(self) -> float:
+        return self.zero_at + (self.floor - 10.0**-DECIMALS) * (self.full_at - self.zero_at)
+
+    def near(self, matrix: NDArray[np.float32], rows: NDArray[np.int64] | None = None) -> Near:
+        return near_rows(
+            matrix, floor=self.least_cosine, neighbours=self.neighbours, cells=self.cells, rows=rows
+        )
+
+    def similarity(self, cosine: NDArray[np.float64]) -> NDArray[np.float64]:
+        raw = np.clip((cosine - self.zero_at) / (self.full_at - self.zero_at), 0.0, 1.0)
+        return np.round(raw, DECIMALS)
+
+    def pairs(self, ids: Any, near: Near) -> Pairs:
+        similarity = self.similarity(near.cosine)
+        enough = similarity >= self.floor
+        lefts, rights = (ids.take(side[enough]).to_pylist() for side in (near.left, near.right))
+        return dict(zip(zip(lefts, rights, strict=True), similarity[enough].tolist(), strict=True))
 
 
 def with_vector(memories: pa.Table, vectors: pa.Table, model: str) -> set[str]:
@@ -111,20 +145,25 @@ def sharing_pairs(memories: pa.Table, known: set[str], policy: Policy) -> Pairs:
     return {(row["source_id"], row["target_id"]): row["similarity"] for row in alike.to_pylist()}
 
 
-def near_rows(matrix: NDArray[np.float32], *, floor: float, neighbours: int, cells: int) -> Near:
+def near_rows(
+    matrix: NDArray[np.float32],
+    *,
+    floor: float,
+    neighbours: int,
+    cells: int,
+    rows: NDArray[np.int64] | None = None,
+) -> Near:
     """
     Return the pairs of rows of which one is among the nearest of the other, cosines from `floor` up.
 
-    `matrix` has unit-length rows; `cells` bounds the block of cosines held at once. Rows equally near are
-    taken in their order. Blocks are computed in float32 to choose candidates, these again in float64, each by
-    itself, so that the result does not depend on how rows fall into blocks.
+    `matrix` has unit-length rows; `cells` bounds the block of cosines held at once. With `rows` only the
+    nearest of these rows are looked for, among all. Rows equally near are taken in their order. Blocks are
+    computed in float32 to choose candidates, these again in float64, each by itself, so that the result does
+    not depend on how rows fall into blocks.
     """
     count = len(matrix)
-    rows_per_block = max(1, cells // max(count, 1))
-    chosen = [
-        _nearest_of_block(matrix, start, min(start + rows_per_block, count), floor, neighbours)
-        for start in range(0, count, rows_per_block)
-    ]
+    rows = np.arange(count) if rows is None else rows
+    chosen = [_nearest_of_block(matrix, block, floor, neighbours) for block in _blocks(rows, count, cells)]
     left = np.concatenate([np.empty(0, np.int64), *(block.left for block in chosen)])
     right = np.concatenate([np.empty(0, np.int64), *(block.right for block in chosen)])
     cosine = np.concatenate([np.empty(0), *(block.cosine for block in chosen)])
@@ -132,15 +171,22 @@ def near_rows(matrix: NDArray[np.float32], *, floor: float, neighbours: int, cel
     return Near(keys // max(count, 1), keys % max(count, 1), cosine[first])
 
 
+def _blocks(rows: NDArray[np.int64], count: int, cells: int) -> Iterator[NDArray[np.int64]]:
+    """Yield `rows` in blocks of which the products with `count` rows are at most `cells`."""
+    rows_per_block = max(1, cells // max(count, 1))
+    for start in range(0, len(rows), rows_per_block):
+        yield rows[start : start + rows_per_block]
+
+
 def _nearest_of_block(
-    matrix: NDArray[np.float32], start: int, stop: int, floor: float, neighbours: int
+    matrix: NDArray[np.float32], rows: NDArray[np.int64], floor: float, neighbours: int
 ) -> Near:
-    cosines = matrix[start:stop] @ matrix.T
-    cosines[np.arange(stop - start), np.arange(start, stop)] = -2.0  # no row is its own neighbour
+    cosines = matrix[rows] @ matrix.T
+    cosines[np.arange(len(rows)), rows] = -2.0  # no row is its own neighbour
     row, column = np.nonzero(cosines >= floor - SLACK)
     value = cosines[row, column]
     kept = _best_of_rows(row, column, value, neighbours, slack=SLACK)
-    left, right = row[kept] + start, column[kept]
+    left, right = rows[row[kept]], column[kept]
     cosine = _exact(matrix, left, right)
     best = _best_of_rows(left, right, np.round(cosine, DECIMALS), neighbours, slack=0.0)
     best = best[cosine[best] >= floor]
@@ -172,9 +218,7 @@ def _exact(
     return np.concatenate(parts)
 
 
-def _scopes(
-    memories: pa.Table, vectors: pa.Table, model: str
-) -> Iterator[tuple[list[str], NDArray[np.float32]]]:
+def _scopes(memories: pa.Table, vectors: pa.Table, model: str) -> Iterator[tuple[Any, NDArray[np.float32]]]:
     """Yield the ids and the matrix of each scope, by memory_id; those without a vector left out."""
     of_model = vectors.filter(pc.field("model") == model)
     position = pc.index_in(memories["content_hash"], value_set=of_model["content_hash"].combine_chunks())
@@ -183,7 +227,7 @@ def _scopes(
     for scope in sorted({str(name) for name in placed["project_id"].unique().to_pylist()}):
         rows = placed.filter(pc.field("project_id") == scope)
         lists = of_model["vector"].take(rows["position"]).combine_chunks()
-        ids = [str(name) for name in rows["memory_id"].to_pylist()]
+        ids = rows["memory_id"].combine_chunks()
         yield ids, pc.list_flatten(lists).to_numpy().reshape(len(ids), -1)
 
 
@@ -270,7 +314,38 @@ class _Rules:
         return _Rules(policy, *words, policy.types_with("is_in_force"))
 
 
-def edges_between(memories: pa.Table, vectors: pa.Table, policy: Policy, model: str) -> pa.Table:
+# What is compared of two memories, by which a memory is known to be the same as when it was linked.
+_SIDE_COLUMNS = ["memory_id", "memory_type", "source_type", "trust", "text", "rejected", "files", "evidence"]
+LINKED_COLUMNS = [*_SIDE_COLUMNS, "status", "content_hash"]
+
+
+@dataclass(frozen=True)
+class FormerLinks:
+    """
+    What an earlier run has linked: the memories as they were then, and the EDGES of their scope.
+
+    `memories` has LINKED_COLUMNS and `has_vector`; the edges may have been changed since by what a person or
+    a language model said, as their rule then tells.
+    """
+
+    memories: pa.Table
+    edges: pa.Table
+
+
+def edges_state(edges: pa.Table) -> str:
+    """Return a value of EDGES, by which it is known that a table still holds the same."""
+    strengths = map(repr, values(edges, "strength"))
+    return content_id(*values(edges, "edge_id"), *strengths, *values(edges, "rule"))
+
+
+def own_rules(policy: Policy) -> Any:
+    """Return the rules by which edges of near memories are made here; others changed them afterwards."""
+    return pa.array(sorted({"similarity", *_RELATIONS, *contrary_rules(policy)}), pa.string())
+
+
+def edges_between(
+    memories: pa.Table, vectors: pa.Table, policy: Policy, model: str, linked: FormerLinks | None = None
+) -> pa.Table:
     """
     Return the EDGES among the active ones of `memories`, ordered by edge_id.
 
@@ -281,22 +356,113 @@ def edges_between(memories: pa.Table, vectors: pa.Table, policy: Policy, model: 
     edges depend on that scope alone, and not on the order of rows: linking a scope again equals linking
     them all. Indexed prose leads to its code by `source_of`, what a person put in another's place to that one
     by `supersedes`.
+
+    With what was `linked` before, of this scope by this policy and model, only memories that are new or have
+    changed are compared, and those that were or are near them: the edges are the same.
     """
-    active = memories.filter((pc.field("status") == "active") & (pc.field("memory_type") != "code"))
-    similar = similar_pairs(
-        active,
-        vectors,
-        policy,
-        model,
-        floor=policy.threshold("link_above_similarity"),
-        neighbours=int(policy.threshold("link_neighbours")),
-    )
-    sharing = sharing_pairs(active, with_vector(active, vectors, model), policy)
+    active = memories.filter(_IS_LINKED)
+    floor, neighbours = policy.threshold("link_above_similarity"), int(policy.threshold("link_neighbours"))
+    known, kept = with_vector(active, vectors, model), EDGES.empty()
+    if linked is not None and len(known) == active.num_rows and known:
+        scale = _Scale.of(policy, model, floor, neighbours)
+        similar, kept = _similar_since(active, vectors, model, scale, linked, own_rules(policy))
+    else:
+        similar = similar_pairs(active, vectors, policy, model, floor=floor, neighbours=neighbours)
+    sharing = sharing_pairs(active, known, policy)
     pairs = {**sharing, **similar}
     edges = pa.concat_tables(
-        [_edges(active, pairs, sharing, policy), _edges_to_code(memories), _edges_to_replaced(memories)]
+        [
+            kept,
+            _edges(active, pairs, sharing, policy, kept),
+            _edges_to_code(memories),
+            _edges_to_replaced(memories),
+        ]
     )
     return edges.sort_by("edge_id")
+
+
+_IS_LINKED = (pc.field("status") == "active") & (pc.field("memory_type") != "code")
+# How two near memories that are not at odds are related, by the rule that says so.
+_RELATIONS = ("same_file_more_words", "same_file", "same_turn")
+
+
+def _similar_since(
+    active: pa.Table, vectors: pa.Table, model: str, scale: _Scale, linked: FormerLinks, own: Any
+) -> tuple[Pairs, pa.Table]:
+    """
+    Return the pairs with an end whose neighbours may be others than when it was linked, and the other edges.
+
+    Touched are memories that changed, those near them, and those with an edge to what changed or is gone: a
+    neighbour may have been pushed out of their list, or let in. So is what has an edge that was changed
+    afterwards. Of these, and of what a touched one was a neighbour of, the nearest are looked for again.
+    """
+    pairs: Pairs = {}
+    kept: list[pa.Table] = []
+    edges = linked.edges.filter(~pc.field("edge_type").isin(["supersedes", "source_of"]))
+    fresh_ids = _changed_since(active, linked.memories.filter(_IS_LINKED))
+    for ids, matrix in _scopes(active, vectors, model):
+        fresh = pc.is_in(ids, fresh_ids).to_numpy(zero_copy_only=False)
+        ends = [
+            np.nan_to_num(pc.index_in(edges[name], value_set=ids).to_numpy(), nan=-1).astype(np.int64)
+            for name in ("source_id", "target_id")
+        ]
+        left, right = np.minimum(*ends), np.maximum(*ends)
+        of_scope = right >= 0
+        is_odd = ~pc.is_in(edges["rule"], own).to_numpy() | (left < 0) | fresh[left] | fresh[right]
+        # Two that are at odds by what they settle on have the least strength, however far apart they are.
+        is_at_odds = pc.is_in(edges["edge_type"], pa.array(["contradicts"])).to_numpy()
+        is_least = is_at_odds & (edges["strength"].to_numpy() == scale.floor)
+        doubtful = np.flatnonzero(is_least & ~is_odd)
+        is_near = scale.similarity(_exact(matrix, left[doubtful], right[doubtful])) >= scale.floor
+        is_odd[doubtful[is_near]] = True
+        touched = fresh | _near_any(matrix, np.flatnonzero(fresh), scale)
+        for end in (left, right):
+            touched[end[is_odd & of_scope & (end >= 0)]] = True
+        near = scale.near(matrix, np.flatnonzero(touched))
+        pairs |= scale.pairs(ids, near)
+        half = of_scope & (left >= 0) & (touched[left] != touched[right])
+        again = half & ~np.isin(left * len(ids) + right, near.left * len(ids) + near.right)
+        others = np.unique(np.where(touched[left[again]], right[again], left[again]))
+        back = scale.near(matrix, others)
+        is_touched = touched[back.left] | touched[back.right]
+        pairs |= scale.pairs(
+            ids, Near(back.left[is_touched], back.right[is_touched], back.cosine[is_touched])
+        )
+        is_kept = (left >= 0) & ~touched[left] & ~touched[right] & ~is_least
+        kept.append(edges.filter(pa.array(is_kept)))
+    return pairs, pa.concat_tables([EDGES.empty(), *kept])
+
+
+def _near_any(matrix: NDArray[np.float32], rows: NDArray[np.int64], scale: _Scale) -> NDArray[np.bool_]:
+    """Return of each row of a matrix whether it is near one of `rows`."""
+    is_near = np.zeros(len(matrix), np.bool_)
+    for block in _blocks(rows, len(matrix), scale.cells):
+        is_near |= ((matrix[block] @ matrix.T) >= scale.least_cosine - SLACK).any(axis=0)
+    return is_near
+
+
+def _changed_since(memories: pa.Table, before: pa.Table) -> Any:
+    """Return the ids of MEMORIES that were not the same `before`, or had no vector then."""
+    position = pc.index_in(memories["memory_id"], value_set=before["memory_id"].combine_chunks())
+    known = before.take(position)
+    is_same: Any = known["has_vector"]
+    for name in LINKED_COLUMNS[1:]:
+        old, new = (_comparable(rows[name]) for rows in (known, memories))
+        both: Any = pc.and_(pc.is_null(old), pc.is_null(new))
+        is_same = pc.and_(is_same, pc.coalesce(pc.equal(old, new), both))
+    return memories["memory_id"].filter(pc.invert(pc.coalesce(is_same, pa.scalar(False)))).combine_chunks()
+
+
+def _comparable(column: Any) -> Any:
+    """Return a column as strings; of evidence the turns."""
+    column = column.combine_chunks()
+    if not pa.types.is_list(column.type):
+        return column
+    if pa.types.is_struct(column.type.value_type):
+        flat = column.flatten().field("turn_id")
+        offsets = pa.array(np.r_[0, np.cumsum(pc.fill_null(pc.list_value_length(column), 0))], pa.int32())
+        column = pa.ListArray.from_arrays(offsets, flat)
+    return pc.binary_join(column.cast(pa.list_(pa.string())), "\0")
 
 
 # What one ends the other explains, whatever its type; by the others two facts in force are at odds.
@@ -347,10 +513,7 @@ def at_odds_with(text: str, memories: pa.Table, policy: Policy, *, rejected: str
     return {name: rule for name, rule in sorted(rule_by_id.items()) if rule}
 
 
-_SIDE_COLUMNS = ["memory_id", "memory_type", "source_type", "trust", "text", "rejected", "files", "evidence"]
-
-
-def _edges(memories: pa.Table, pairs: Pairs, sharing: Pairs, policy: Policy) -> pa.Table:
+def _edges(memories: pa.Table, pairs: Pairs, sharing: Pairs, policy: Policy, kept: pa.Table) -> pa.Table:
     rules = _Rules.of(policy)
     named = {name for pair in pairs for name in pair}
     force = pa.array(sorted(policy.types_with("is_in_force")), pa.string())
@@ -366,8 +529,11 @@ def _edges(memories: pa.Table, pairs: Pairs, sharing: Pairs, policy: Policy) -> 
         rows += more
     scopes = {row["memory_id"]: row["project_id"] for row in rows}
     least = policy.threshold("link_above_similarity")
+    known = {
+        tuple(sorted(ends)) for ends in zip(values(kept, "source_id"), values(kept, "target_id"), strict=True)
+    }
     edges = []
-    for a, b in sorted(pairs.keys() | _pairs_by_slot(sides, scopes, policy)):
+    for a, b in sorted(pairs.keys() | (_pairs_by_slot(sides, scopes, policy) - known)):
         source, target, edge_type, rule = _relation(sides[a], sides[b], rules)
         if (a, b) not in pairs and edge_type != "contradicts":
             continue  # that two choose of one kind relates them by itself to nothing

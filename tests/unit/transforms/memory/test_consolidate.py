@@ -3,6 +3,8 @@
 import json
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -11,7 +13,8 @@ from cortex.storage.settings.reference import read_policy
 from cortex.transforms.identity import content_id
 from cortex.transforms.memory.consolidate import merged_text, propose, wanted
 from cortex.transforms.memory.fold import fold
-from cortex.transforms.schemas import EVENTS, JOURNAL, MEMORIES, VECTORS
+from cortex.transforms.memory.link import FormerLinks, edges_between
+from cortex.transforms.schemas import EDGES, EVENTS, JOURNAL, MEMORIES, VECTORS
 from cortex.transforms.words.facts import Vocabulary
 from tests.examples import examples
 from tests.rows import at, memories, memory
@@ -238,3 +241,37 @@ def test_a_merged_text_says_every_word_and_number_once_said(sentences):
         assert new.word_set <= said.word_set
         assert new.numbers <= said.numbers
     assert merged_text(text, others, vocabulary) == text
+
+
+@settings(max_examples=examples(40), deadline=None)
+@given(st.integers(2, 60), st.integers(0, 2**31))
+def test_candidates_that_edges_tell_equal_those_of_all_vectors(size, seed):
+    """Some memories have no vector, some edges were changed by a model, many are crowded."""
+    chosen = np.random.default_rng(seed)
+    texts = (
+        "Use the `fold` of rows",
+        "Use the `fold` of rows in the store",
+        "Rows lie in the lake",
+        "Poll all",
+    )
+    rows = memories(
+        *(
+            memory(f"m{n:02d}", texts[chosen.integers(4)], content_hash=f"h{n}", trust="assistant",
+                   memory_type=("decision", "gotcha")[chosen.integers(2)])
+            for n in range(size)
+        )
+    )  # fmt: skip
+    ways = chosen.integers(-1, 2, (size, 3)) + 0.25
+    unit = ways / np.linalg.norm(ways, axis=1, keepdims=True)
+    found = VECTORS.of(
+        [{"model": MODEL, "content_hash": f"h{n}", "vector": way.tolist()} for n, way in enumerate(unit)]
+    )
+    found = found.filter(pa.array(chosen.random(size) < 0.9))
+    edges = [
+        {**edge, "rule": "judged_by_model", "strength": 1.0} if chosen.random() < 0.1 else edge
+        for edge in edges_between(rows, found, POLICY, MODEL).to_pylist()
+    ]
+    has_vector = pc.is_in(rows["content_hash"], found["content_hash"].combine_chunks())
+    linked = FormerLinks(rows.append_column("has_vector", has_vector), EDGES.of(edges))
+    whole = propose(rows, found, POLICY, MODEL, NOW)
+    assert propose(rows, found, POLICY, MODEL, NOW, linked=linked).equals(whole)

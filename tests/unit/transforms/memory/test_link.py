@@ -2,6 +2,7 @@
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 from cortex.storage.settings.reference import read_policy
 from cortex.transforms.errors import UnknownValue
 from cortex.transforms.identity import content_id
-from cortex.transforms.memory.link import edges_between, near_rows, neighbourhood
+from cortex.transforms.memory.link import FormerLinks, edges_between, near_rows, neighbourhood
 from cortex.transforms.schemas import EDGES, MEMORIES, VECTORS
 from tests.examples import examples
 from tests.rows import memories, memory
@@ -284,6 +285,43 @@ def test_linking_scope_by_scope_equals_linking_all(made):
         of_scope = [row for row in rows if row["project_id"] == scope]
         parts += edges_between(memories(*of_scope), found, POLICY, MODEL).to_pylist()
     assert sorted(parts, key=lambda edge: edge["edge_id"]) == whole
+
+
+SLOTS = ("Chose Redis over Memcached for the cache", "The cache uses Memcached", "The cache uses Redis")
+
+
+@settings(max_examples=examples(60), deadline=None)
+@given(st.integers(2, 60), st.integers(0, 2**31))
+def test_linking_only_what_changed_equals_linking_all(size, seed):
+    """Memories come, go and change, and a model has changed some edges in between."""
+    chosen = np.random.default_rng(seed)
+    texts = (*TEXTS, *SLOTS)
+
+    def drawn(name):
+        way = [*(chosen.integers(-2, 3, 4) + 0.25), 0]
+        text = texts[chosen.integers(len(texts))]
+        return memory(name, text, content_hash=f"{name} {chosen.random()}"), way
+
+    before = {f"m{n:02d}": drawn(f"m{n:02d}") for n in chosen.permutation(60)[:size]}
+    after = {name: each for name, each in before.items() if chosen.random() < 0.9}
+    for name in (f"m{n:02d}" for n in chosen.integers(0, 60, chosen.integers(0, 5))):
+        row, way = drawn(name)
+        after[name] = (row, way) if chosen.random() < 0.7 or name not in after else (row, after[name][1])
+    hashes = {row["content_hash"]: way for row, way in [*before.values(), *after.values()]}
+    found = vectors(**hashes)
+    had = {name for name in before if chosen.random() < 0.95}
+    then = memories(*(row for row, _ in before.values()))
+    known = pa.array([row["content_hash"] for name, (row, _) in before.items() if name in had], pa.string())
+    edges = edges_between(then, found.filter(pc.is_in(found["content_hash"], known)), POLICY, MODEL)
+    judged = [
+        {**edge, "rule": "judged_by_model", "edge_type": "relates_to"} if chosen.random() < 0.1 else edge
+        for edge in edges.to_pylist()
+    ]
+    has_vector = pa.array([name in had for name in then["memory_id"].to_pylist()])
+    linked = FormerLinks(then.append_column("has_vector", has_vector), EDGES.of(judged))
+    now = memories(*(row for row, _ in after.values()))
+    whole = edges_between(now, found, POLICY, MODEL)
+    assert edges_between(now, found, POLICY, MODEL, linked).equals(whole)
 
 
 @QUICK
