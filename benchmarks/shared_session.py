@@ -26,9 +26,10 @@ from cortex.flows.context import Context
 from cortex.flows.engines import runs
 from cortex.storage.elsewhere.bucket import FolderBucket
 from cortex.storage.elsewhere.store_copy import refresh
+from cortex.storage.elsewhere.store_lease import lease
 from cortex.storage.ground.place import begin_copy
 from cortex.storage.settings.settings import Settings
-from cortex.storage.store import Store, lease
+from cortex.storage.store import Store
 from cortex.transforms.schemas import EVENTS
 
 # As many as the lake lets gather before it makes one file of a partition.

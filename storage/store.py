@@ -1,6 +1,5 @@
 """The store as one value: its folder and what is in it."""
 
-import contextlib
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,8 +8,7 @@ from datetime import datetime
 from functools import cached_property
 from pathlib import Path
 
-from cortex.storage.ground.files import own_lock, remove_temporaries, writing_to
-from cortex.storage.ground.place import is_copy
+from cortex.storage.ground.files import remove_temporaries, writing_to
 from cortex.storage.lake.journal import CallLog, Journal
 from cortex.storage.lake.lake import Lake
 from cortex.storage.lake.manifest import Output
@@ -23,46 +21,13 @@ from cortex.storage.tables.lance_tables import LanceTables, LanceTablesInMemory,
 from cortex.storage.tables.search_file import DATABASE as DATABASE
 from cortex.storage.tables.search_file import TABLE_OF
 from cortex.storage.tables.tables import GrowingTables, StoredTables
-from cortex.transforms.errors import StoreBusy
-
-# -- The lease: one run writes at a time; the operating system frees it when its holder dies.
-
-
-def is_free(home: Path) -> bool:
-    """Return whether no run on this machine holds the lease now."""
-    if not (home / "runs").is_dir():
-        return True
-    try:
-        with own_lock(home):
-            return True
-    except StoreBusy:
-        return False
-
-
-@contextlib.contextmanager
-def lease(home: Path) -> Iterator[None]:
-    """
-    Hold the store's lease while the block runs.
-
-    That of a copy is held where the store is too, and the copy brought in step first. Raises StoreBusy when
-    another run holds it, without waiting if that is seen at once; LeaseLost and StoreUnreachable for a
-    copy.
-    """
-    with own_lock(home):
-        if not is_copy(home):
-            yield
-            return
-        from cortex.storage.elsewhere.remote_session import written_elsewhere
-
-        with written_elsewhere(home):
-            yield
 
 
 class Store:
     """
     Everything at rest below one folder: staging, lake, journal, tables, published files.
 
-    Opening reads the manifest only. Writing belongs under `cortex.storage.store.lease(home)`,
+    Opening reads the manifest only. Writing belongs under `cortex.storage.elsewhere.store_lease.lease(home)`,
     bar `journal.write`, `calls.write` and `staging.stage`, which add files and never wait.
     """
 

@@ -33,6 +33,7 @@ from cortex.flows.run.run import (
 from cortex.flows.run_report import QuarantinedLine, RunReport
 from cortex.flows.stages.order import INGEST, NIGHTLY, TABLES
 from cortex.storage.copies.swapping import finish_swap, forget_swap
+from cortex.storage.elsewhere.store_lease import lease
 from cortex.storage.ground.files import stored_name
 from cortex.storage.lake.manifest import Cursor
 from cortex.storage.machine.prefect_server import PrefectServer, server_set_up
@@ -47,7 +48,7 @@ from cortex.storage.published.reports import (
 from cortex.storage.settings.settings import Settings
 from cortex.storage.staging.assistant_folders import find_transcripts, folders
 from cortex.storage.staging.transcripts import open_transcript
-from cortex.storage.store import Store, lease
+from cortex.storage.store import Store
 from cortex.transforms.errors import FileDamaged, NothingUsable, TablesDamaged, UnknownValue
 from cortex.transforms.schemas import (
     EVENTS,

@@ -34,6 +34,7 @@ from cortex.storage.copies.swapping import (
     staging_copy,
     swap_of,
 )
+from cortex.storage.elsewhere.store_lease import lease
 from cortex.storage.ground.files import (
     TEMPORARY,
     remove_abandoned_parts,
@@ -58,7 +59,7 @@ from cortex.storage.settings.config_file import ConfigFile
 from cortex.storage.settings.setting_keys import key_of
 from cortex.storage.settings.settings import load_settings
 from cortex.storage.staging.staging import JOURNAL_FOLDER
-from cortex.storage.store import Store, lease
+from cortex.storage.store import Store
 from cortex.transforms import schemas
 from cortex.transforms.errors import (
     CortexError,

@@ -501,7 +501,7 @@ def _is_latin(text: str) -> bool:
 
 REFLECT_PROMPT, INFER_PROMPT = "reflect@1", "infer@1"
 # Enough of an id to tell the memories of a store apart.
-CITED_ID_CHARS = 12
+RELATED_ID_CHARS = 12
 MEMORY_CHARS = 600
 QUESTION_CHARS = 1_000
 # Sentences of an answer that are read, and the longest of them.
@@ -529,9 +529,9 @@ class GivenMemory:
         parts = [self.text]
         parts += [f"Why: {self.reason}"] * bool(self.reason and self.reason not in self.text)
         parts += [f"Rejected: {self.rejected}"] * bool(self.rejected and self.rejected not in self.text)
-        parts += [f"({word} {name[:CITED_ID_CHARS]})" for word, name in self.relations]
+        parts += [f"({word} {name[:RELATED_ID_CHARS]})" for word, name in self.relations]
         words = shortened(within_frame(" ".join(parts)), MEMORY_CHARS)
-        return f"[{self.memory_id[:CITED_ID_CHARS]}] {day}, {self.status}, said by {self.trust}: {words}"
+        return f"[{self.memory_id[:RELATED_ID_CHARS]}] {day}, {self.status}, said by {self.trust}: {words}"
 
 
 def within_frame(text: str) -> str:
@@ -572,7 +572,7 @@ def cited_sentences(
         return None
     if not isinstance(given, dict) or not isinstance(given.get("sentences"), list):
         return None
-    known = {memory.memory_id[:CITED_ID_CHARS]: memory for memory in memories}
+    known = {memory.memory_id[:RELATED_ID_CHARS]: memory for memory in memories}
     believed = []
     for item in given["sentences"][:SENTENCES_MAX]:
         sentence = _believed(item, known, question) if isinstance(item, dict) else None

@@ -16,6 +16,7 @@ from cortex.storage.elsewhere.file_tree import (
     tree_bytes,
 )
 from cortex.storage.elsewhere.store_copy import refresh
+from cortex.storage.elsewhere.store_lease import lease
 from cortex.storage.ground.place import (
     begin_copy,
     check_uri,
@@ -23,7 +24,6 @@ from cortex.storage.ground.place import (
     store_home,
 )
 from cortex.storage.lake.lake import Lake
-from cortex.storage.store import lease
 from cortex.transforms.errors import (
     FileDamaged,
     LakeUnclear,

@@ -8,9 +8,9 @@ import pytest
 
 from cortex.storage.elsewhere import store_copy
 from cortex.storage.elsewhere.store_copy import UNINDEXED_FILE, refresh
+from cortex.storage.elsewhere.store_lease import lease
 from cortex.storage.ground.place import begin_copy
 from cortex.storage.lake.lake import Lake
-from cortex.storage.store import lease
 from cortex.storage.tables.lance_tables import LanceTables
 from cortex.storage.tables.search_file import SEARCH_FILE, parts_in, read_index
 from cortex.storage.tables.tables import INDEX_TEXT, with_vectors

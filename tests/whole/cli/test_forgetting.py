@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from cortex.flows.operations.change.forget import plan_forget
-from cortex.storage.store import Store, lease
+from cortex.storage.elsewhere.store_lease import lease
+from cortex.storage.store import Store
 from tests.bench import Bench, kept
 from tests.present import present
 

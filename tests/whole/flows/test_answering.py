@@ -10,11 +10,11 @@ import pytest
 
 from cortex import Memory
 from cortex.flows.context import Context
+from cortex.storage.elsewhere.store_lease import lease
 from cortex.storage.model_calls import Spending
 from cortex.storage.settings.settings import ModelBudget, ModelSettings, Settings
-from cortex.storage.store import lease
 from cortex.transforms.schemas import REPLIES
-from cortex.transforms.writer.answer import CITED_ID_CHARS
+from cortex.transforms.writer.answer import RELATED_ID_CHARS
 from tests.bench import NOW, words_for_a_model
 from tests.model_server import HOSTILE, Answer, ModelServer, always
 
@@ -44,7 +44,7 @@ def sentences(*items: tuple[str, list[str]]) -> Answer:
 
 
 def short(memory_id: str) -> str:
-    return memory_id[:CITED_ID_CHARS]
+    return memory_id[:RELATED_ID_CHARS]
 
 
 def test_only_sentences_that_cite_what_was_recalled_and_say_no_more_are_shown(reader):

@@ -16,9 +16,10 @@ import pytest
 from cortex.flows.engines import runs
 from cortex.flows.past.rebuilding import compare, rebuild
 from cortex.hooks import prompt
+from cortex.storage.elsewhere.store_lease import lease
 from cortex.storage.lake import lake
 from cortex.storage.settings.settings import Settings
-from cortex.storage.store import Store, lease
+from cortex.storage.store import Store
 from cortex.storage.tables import lance_tables
 from cortex.transforms.schemas import EVENTS, TURNS, VECTORS
 from tests.bench import NOW, Bench, contents, difference, here, leftovers

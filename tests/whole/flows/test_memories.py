@@ -10,7 +10,7 @@ import pytest
 
 from cortex.flows.operations.change.remember import Remembered
 from cortex.flows.recalling.recall_search import RecallResult
-from cortex.storage.store import lease
+from cortex.storage.elsewhere.store_lease import lease
 from cortex.transforms.errors import ModelUnavailable, NotFound, StoreBusy
 from cortex.transforms.schemas import VECTORS
 from tests.bench import NOW, WordEmbedder, contents, here
