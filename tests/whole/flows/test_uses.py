@@ -4,6 +4,9 @@ from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
+import pytest
+
+from cortex.flows.engines import runs
 from cortex.flows.memory import Memory
 from cortex.flows.operations.ask.listing import profit_and_loss, show
 from cortex.flows.operations.ask.recall import recall
@@ -130,6 +133,35 @@ def test_of_a_forgotten_memory_no_session_was_shown_its_id_and_the_others_stay(b
 def shown_to(bench):
     calls = bench.store.lake.read(CALLS).to_pylist()
     return {session: ids for session, ids, _ in map(shown.shown_in, calls)}
+
+
+def edit(bench):
+    Memory.of(bench.context).edit(tide(bench)["memory_id"], "The function tide_table calls harvest_page().")
+
+
+def replace_global(bench):
+    [row] = bench.memories("global")
+    Memory.of(bench.context).edit(row["memory_id"], "Call harvest_page() by its name.")
+
+
+@pytest.mark.parametrize("change", [edit, replace_global])
+def test_uses_counted_again_in_part_are_those_counted_from_the_start(bench, change):
+    begin(bench)
+    Memory.of(bench.context).remember("Answer in metric units.", is_global=True)
+    bench.run(now=LATER)
+    [everywhere] = bench.memories("global")
+    talk = Talk("s2", start=LATER).user("Fix the page: its hours are off by one since the clocks went back.")
+    log(bench, talk.session_id, [everywhere["memory_id"], tide(bench)["memory_id"]])
+    talk.call("Edit", "done", file_path="/home/dev/kelp/x.py", old_string="a", new_string="harvest_page()")
+    bench.stage(talk.write(bench.projects))
+    bench.run(now=LATER + timedelta(hours=1))
+    change(bench)
+    bench.run(now=LATER + timedelta(hours=2))
+    uses = query_tables(bench.context, "select memory_id, used_name from uses").rows
+    assert [row[1] for row in uses].count("harvest_page") == 1
+    run = runs.read_only_run(bench.at(LATER + timedelta(hours=2)))
+    fresh = database.derived_tables(run)["uses"].to_pylist()
+    assert sorted(tuple(row) for row in uses) == sorted((row["memory_id"], row["used_name"]) for row in fresh)
 
 
 def test_what_is_shown_however_often_and_never_used_sinks_no_memory_and_no_line_of_the_brief(bench):
