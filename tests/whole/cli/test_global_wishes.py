@@ -5,7 +5,7 @@ import contextlib
 import pytest
 
 from cortex.storage.ground import files
-from cortex.storage.lake import journal
+from cortex.storage.lake import lake
 from cortex.storage.settings.reference import read_policy
 from cortex.transforms.errors import UsageError
 from cortex.transforms.views.review import global_memory, global_proposals
@@ -192,7 +192,7 @@ def test_an_acceptance_that_is_killed_is_whole_or_still_proposed(twice, cortex, 
         files.write_stored(*place_and_content)
 
     with monkeypatch.context() as patch:
-        patch.setattr(journal, "write_stored", write_stored)
+        patch.setattr(lake, "write_stored", write_stored)
         with contextlib.suppress(Killed):
             cortex("review", "--accept", item["id"])
     twice.backfill()
