@@ -57,8 +57,8 @@ def revert(bench, command):
 
 
 def rows(bench):
-    found = query_tables(bench.context, "select kind, days, text, is_settled from outcomes order by all")
-    return [tuple(row) for row in found.rows]
+    listed = query_tables(bench.context, "select kind, days, text, is_settled from outcomes order by all")
+    return [tuple(row) for row in listed.rows]
 
 
 def chosen(bench):

@@ -263,15 +263,15 @@ def test_candidates_that_edges_tell_equal_those_of_all_vectors(size, seed):
     )  # fmt: skip
     ways = chosen.integers(-1, 2, (size, 3)) + 0.25
     unit = ways / np.linalg.norm(ways, axis=1, keepdims=True)
-    found = VECTORS.of(
+    known = VECTORS.of(
         [{"model": MODEL, "content_hash": f"h{n}", "vector": way.tolist()} for n, way in enumerate(unit)]
     )
-    found = found.filter(pa.array(chosen.random(size) < 0.9))
+    known = known.filter(pa.array(chosen.random(size) < 0.9))
     edges = [
         {**edge, "rule": "judged_by_model", "strength": 1.0} if chosen.random() < 0.1 else edge
-        for edge in edges_between(rows, found, POLICY, MODEL).to_pylist()
+        for edge in edges_between(rows, known, POLICY, MODEL).to_pylist()
     ]
-    has_vector = pc.is_in(rows["content_hash"], found["content_hash"].combine_chunks())
+    has_vector = pc.is_in(rows["content_hash"], known["content_hash"].combine_chunks())
     linked = FormerLinks(rows.append_column("has_vector", has_vector), EDGES.of(edges))
-    whole = propose(rows, found, POLICY, MODEL, NOW)
-    assert propose(rows, found, POLICY, MODEL, NOW, linked=linked).equals(whole)
+    whole = propose(rows, known, POLICY, MODEL, NOW)
+    assert propose(rows, known, POLICY, MODEL, NOW, linked=linked).equals(whole)

@@ -308,11 +308,11 @@ def test_linking_only_what_changed_equals_linking_all(size, seed):
         row, way = drawn(name)
         after[name] = (row, way) if chosen.random() < 0.7 or name not in after else (row, after[name][1])
     hashes = {row["content_hash"]: way for row, way in [*before.values(), *after.values()]}
-    found = vectors(**hashes)
+    kept = vectors(**hashes)
     had = {name for name in before if chosen.random() < 0.95}
     then = memories(*(row for row, _ in before.values()))
     known = pa.array([row["content_hash"] for name, (row, _) in before.items() if name in had], pa.string())
-    edges = edges_between(then, found.filter(pc.is_in(found["content_hash"], known)), POLICY, MODEL)
+    edges = edges_between(then, kept.filter(pc.is_in(kept["content_hash"], known)), POLICY, MODEL)
     judged = [
         {**edge, "rule": "judged_by_model", "edge_type": "relates_to"} if chosen.random() < 0.1 else edge
         for edge in edges.to_pylist()
@@ -320,8 +320,8 @@ def test_linking_only_what_changed_equals_linking_all(size, seed):
     has_vector = pa.array([name in had for name in then["memory_id"].to_pylist()])
     linked = FormerLinks(then.append_column("has_vector", has_vector), EDGES.of(judged))
     now = memories(*(row for row, _ in after.values()))
-    whole = edges_between(now, found, POLICY, MODEL)
-    assert edges_between(now, found, POLICY, MODEL, linked).equals(whole)
+    whole = edges_between(now, kept, POLICY, MODEL)
+    assert edges_between(now, kept, POLICY, MODEL, linked).equals(whole)
 
 
 @QUICK

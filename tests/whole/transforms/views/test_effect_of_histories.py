@@ -76,10 +76,10 @@ class History:
 
 
 def effects_of(*histories):
-    said = turns(*(row for history in histories for row in history.rows))
-    metrics = session_metrics(said, EVENTS.empty(), POLICY)
+    all_turns = turns(*(row for history in histories for row in history.rows))
+    metrics = session_metrics(all_turns, EVENTS.empty(), POLICY)
     calls = CALLS.of([call for history in histories for call in history.calls])
-    return session_effects(said, metrics, calls, POLICY).to_pylist()
+    return session_effects(all_turns, metrics, calls, POLICY).to_pylist()
 
 
 def verdicts(sessions):
