@@ -93,3 +93,16 @@ def test_what_is_published_of_a_brief_holds_no_secret():
     back = choices_in(document)
     assert back is not None and back.candidates == 61 and len(back.left_out) == 40
     assert [choice.memory_id for choice in back.left_out[:2]] == ["m99", "m59"]
+
+
+def test_no_thread_of_arrow_holds_a_file_of_python(tmp_path, monkeypatch):
+    """It would let go of it at the end of the process, and abort that now and then."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    pq.write_table(pa.table({"a": [1]}), tmp_path / "a.parquet")
+    sources = []
+    opened = pq.ParquetFile
+    monkeypatch.setattr(pq, "ParquetFile", lambda source: sources.append(source) or opened(source))
+    read_columns(tmp_path / "a.parquet")
+    assert [type(source) for source in sources] == [pa.OSFile]
