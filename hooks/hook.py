@@ -75,7 +75,7 @@ def limit_start(home: str) -> None:
         signal.signal(signal.SIGALRM, lambda *_: os._exit(0))
         signal.setitimer(signal.ITIMER_REAL, 1)  # for a disk that does not answer here either
         try:
-            log(home, "session-start", TimeoutError(f"not ready after {MAX_START_SECONDS:.0f} s"))
+            log(home, ticket.SESSION_START, TimeoutError(f"not ready after {MAX_START_SECONDS:.0f} s"))
             start_background_run(home)
         finally:
             os._exit(0)
