@@ -4,9 +4,10 @@ The kill harness: `python -m tests.chaos.harness --kills 1000`.
 One scenario is done once undisturbed, and the store kept as it was before each step: a first run, a second
 with more transcripts and words remembered, a nightly run with something forgotten; then a backup, a merge
 of two projects, a session forgotten, the backup restored, memories imported. For each kill, one of these is
-put back in its place: the step is killed at one of its file operations or at a random moment, done again as
-a user would, and the scenario goes on to its end. The store must say the same as the undisturbed one, hold
-nothing twice, and leave nothing behind.
+put back in its place: the step is killed at one of its file operations or at a random moment and done again
+as a user would. The store must say the same as the undisturbed one did after that step, hold nothing twice,
+and leave nothing behind. After one kill of five the scenario goes on to its end before that is asked: what
+only a later step would show is found there, at four times the time.
 
 File operations are counted by an audit hook of the interpreter, so the product holds no code for this. What
 compiled libraries write by themselves is not seen there; the kills at random moments fall into it.
@@ -56,6 +57,8 @@ FORGOTTEN = "Quartermaster Ottoline keeps the spare sextant"
 SAID_IN_FORK = "The lamp trimmer counts the wicks at dusk"  # by the session that is forgotten
 IMPORTED = ("The slipway is greased on Mondays.", "Charts older than ten years go to the museum.")
 BACKUP = "store.tar.zst"
+
+TO_THE_END = 5
 
 # A step takes under two seconds, a crowd and the run after it two minutes; what hangs counts as lost.
 CHILD_SECONDS = 300
@@ -165,17 +168,17 @@ STEPS: tuple[Step, ...] = (
 
 @dataclass(frozen=True)
 class Rehearsal:
-    """The undisturbed scenario: the folders as they were before each step, and what each step took."""
+    """The undisturbed scenario: the folder before each step, what the store said after it, what it took."""
 
     before: list[Path]
+    after: list[Path]
     operations: list[int]
     seconds: list[float]
-    contents: Path
 
 
 def rehearse(folder: Path, kept: Path) -> Rehearsal:
     """Do the scenario undisturbed in `folder`; keep below `kept` what kills begin from and end at."""
-    rehearsal = Rehearsal([], [], [], kept / "contents.json")
+    rehearsal = Rehearsal([], [], [], [])
     folder.mkdir(parents=True)
     for position, step in enumerate(STEPS):
         rehearsal.before.append(kept / f"before-{position}")
@@ -188,8 +191,9 @@ def rehearse(folder: Path, kept: Path) -> Rehearsal:
             raise RuntimeError(f"{step.__name__} fails undisturbed")
         rehearsal.seconds.append(time.monotonic() - begun)
         rehearsal.operations.append(int(counted.read_text()))
-    if _in_child(partial(_write_down, folder, rehearsal.contents)):
-        raise RuntimeError("the undisturbed store cannot be read")
+        rehearsal.after.append(kept / f"after-{position}.json")
+        if _in_child(partial(_write_down, folder, rehearsal.after[-1])):
+            raise RuntimeError("the undisturbed store cannot be read")
     return rehearsal
 
 
@@ -220,7 +224,8 @@ def run_kills(kills: int, seed: int, *, tell: Callable[[str], None] = lambda tex
             # Two of three at a file operation, in an order that reaches each before any comes again.
             step, operation = every[(number // 3 * 2 + number % 3) % len(every)]
             delay = None if number % 3 < 2 else chance.uniform(0, rehearsal.seconds[step])
-            _one_kill(folder, step, operation, delay, rehearsal, tally, tell)
+            last = len(STEPS) - 1 if number % TO_THE_END == 0 else step
+            _one_kill(folder, step, operation, delay, last, rehearsal, tally, tell)
             if (number + 1) % 50 == 0:
                 tell(str(tally))
     return tally
@@ -231,6 +236,7 @@ def _one_kill(
     killed_step: int,
     operation: int,
     delay: float | None,
+    last_step: int,
     rehearsal: Rehearsal,
     tally: Tally,
     tell: Callable[[str], None],
@@ -245,12 +251,12 @@ def _one_kill(
     else:
         _in_child(partial(STEPS[killed_step], folder), kill_after_seconds=delay)
     tally.kills += 1
-    for step in STEPS[killed_step:]:
+    for step in STEPS[killed_step : last_step + 1]:
         if _in_child(partial(step, folder)):
             tally.lost += 1
             return tell(f"after a kill in {where}, {step.__name__} fails")
     verdict = folder.with_suffix(".verdict")
-    if _in_child(partial(_judge, folder, rehearsal.contents, verdict)):
+    if _in_child(partial(_judge, folder, rehearsal.after[last_step], verdict)):
         raise RuntimeError(f"after a kill in {where} the store cannot be read")
     differing, more, left = json.loads(verdict.read_text())
     tally.lost += bool(differing)
@@ -266,18 +272,19 @@ def _check_said(folder: Path) -> None:
 
 
 def _write_down(folder: Path, file: Path) -> None:
-    """Write what the store says and how many rows lie in its lake."""
+    """Write what the store says, how many rows lie in its lake, and which words that will go can be read."""
     home = _bench(folder).home
-    file.write_text(json.dumps([contents(home), stored_rows(home)], default=str))
+    file.write_text(json.dumps([contents(home), stored_rows(home), _read_words(home)], default=str))
 
 
 def _judge(folder: Path, undisturbed: Path, verdict: Path) -> None:
     """Write what differs from the undisturbed store, what lies there twice, and what was left behind."""
     home = _bench(folder).home
-    expected, rows = json.loads(undisturbed.read_text())
+    expected, rows, words = json.loads(undisturbed.read_text())
     present = json.loads(json.dumps(contents(home), default=str))
     more = {name: count for name, count in stored_rows(home).items() if count > rows[name]}
-    left = [*leftovers(home), *unnamed_files(home), *_still_read(home), *_beside(folder)]
+    still_read = sorted(set(_read_words(home)) - set(words))
+    left = [*leftovers(home), *unnamed_files(home), *still_read, *_beside(folder)]
     verdicts = [sorted(difference(present, expected)), more, left]
     verdict.write_text(json.dumps(verdicts))
 
@@ -364,9 +371,9 @@ def _tell(bench: Bench, kind: str, text: str, payload: dict[str, object], when: 
     bench.store.journal.write(entry(kind, GLOBAL_SCOPE, payload, recorded_at=when, memory_id=name))
 
 
-def _still_read(home: Path) -> list[str]:
-    """Return the places, packed ones too, in which what was forgotten can still be read."""
-    return sorted({place for words in (FORGOTTEN, SAID_IN_FORK) for place in traces(home, words)})
+def _read_words(home: Path) -> list[str]:
+    """Return which of the words that are forgotten by the end can be read in a file, packed ones too."""
+    return [words for words in (FORGOTTEN, SAID_IN_FORK) if traces(home, words)]
 
 
 def _beside(folder: Path) -> list[str]:
