@@ -86,7 +86,7 @@ def test_a_release_installs_from_an_index_without_a_clone(release: Path, tmp_pat
         threading.Thread(target=server.serve_forever, daemon=True).start()
         install = ["install", "--quiet", "--no-deps", "--no-cache-dir", "--disable-pip-version-check"]
         index = f"http://127.0.0.1:{server.server_port}/"
-        from_index = [*install, "--index-url", index, "cortex-lake[locked]"]
+        from_index = [*install, "-i", index, "cortex-lake[locked]"]
         subprocess.run([str(python), "-I", "-m", "pip", "--isolated", *from_index], check=True)
         server.shutdown()
     # Dependencies come from the tests' environment: a path alone, which leads to no checkout.
