@@ -9,7 +9,7 @@ PREFIX ?= $(HOME)/.local
 INSTALLED := $(PREFIX)/share/cortex-lake
 EXTRAS ?=
 
-.PHONY: help install setup demo test test-all check bench chaos storm docs lock clean
+.PHONY: help install setup demo test test-all check bench chaos storm docs lock release clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -97,6 +97,10 @@ lock:  ## resolve again and export for pip; needs uv
 	uv lock
 	uv export --quiet --locked --all-groups --no-emit-project --no-annotate --no-header -o requirements.txt
 	uv export --quiet --locked --no-dev --all-extras --no-emit-project --no-annotate --no-header --no-hashes -o constraints.txt
+
+release: setup  ## wheel, sdist, constraints, notes and sums of the commit, checked, in dist/
+	@rm -rf dist
+	$(BIN)/python .ci/release.py
 
 clean:  ## remove what make made
 	rm -rf $(VENV) build dist .cortex-demo

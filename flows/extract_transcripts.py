@@ -142,13 +142,20 @@ def _commit(run: Run, batch: Batch, row: StageReport, extractor: ShardAnswers | 
 
 
 def _extract_pieces(run: Run, row: StageReport) -> None:
-    """Commit the events of each session that was read in pieces; if that fails, the next run tries again."""
+    """
+    Commit the events of each session that was read in pieces; if that fails, the next run tries again.
+
+    So it does where the extractor itself fails: each run names the session until an extractor takes it.
+    """
     for project_id, sessions in run.store.lake.notes.unextracted.items():
         for session_id in sessions if project_id not in run.outcome.failed else ():
             faults: list[str] = []
             with run.outcome.without_damage(project_id), contained(faults.append):
                 addition = _addition_of(run, project_id, TURNS.empty(), ended={session_id})
+                named = len(run.report.quarantined)
                 events = events_of(run, project_id, addition.whole)
+                if len(run.report.quarantined) > named:
+                    continue
                 with run.store.lake.change() as change:
                     row.rows_out += _add(run, change, addition, events)
             for fault in faults:

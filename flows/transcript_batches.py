@@ -342,7 +342,7 @@ def quarantine(run: Run, claim: Claim, reason: str) -> None:
 def _may_be_transcript(claim: Claim, reason: str) -> bool:
     """Return whether what was set aside may still be one: a first line that its client is writing."""
     path = claim.readable()
-    if not reason.startswith(NO_TRANSCRIPT) or path is None:
+    if not reason.startswith(NO_TRANSCRIPT) or path is None or not path.is_file():
         return True
     with path.open("rb") as file:
         return UNFINISHED in reason and file.read(1) == b"{"

@@ -2,6 +2,8 @@
 
 import hashlib
 import json
+import sqlite3
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -236,6 +238,116 @@ class Copilot:
         return path
 
 
+class OpenCode:
+    """One invented session that grows by `user`, `assistant`, `call` and `run`: rows, or a document."""
+
+    def __init__(self, name: str = "o1", *, cwd: str = KELP, start: datetime = START, **about: Any) -> None:
+        self.session_id = "ses_" + uuid5(NAMESPACE_URL, f"opencode {name}").hex
+        self.about = {"directory": cwd, "version": "1.17.3", **about}
+        self.start = start
+        self.messages: list[Record] = []
+
+    def user(self, text: str, **more: object) -> "OpenCode":
+        """Add a prompt, with what the program adds for the model."""
+        added = {"type": "text", "text": "<system-reminder>Plan mode</system-reminder>", "synthetic": True}
+        return self.message("user", {"type": "text", "text": text, **more}, added)
+
+    def assistant(self, text: str, thought: str = "") -> "OpenCode":
+        """Add an answer between the parts that frame it."""
+        thoughts = [{"type": "reasoning", "text": thought, "time": {"start": 1}}] if thought else []
+        frame = {"type": "step-start", "snapshot": "7078dc6"}, {"type": "step-finish", "reason": "stop"}
+        return self.message("assistant", frame[0], *thoughts, {"type": "text", "text": text}, frame[1])
+
+    def call(self, tool: str, state: Record | str, **given: object) -> "OpenCode":
+        """Add a call with its state, or with what came back."""
+        state = {"status": "completed", "output": state, "metadata": {}} if isinstance(state, str) else state
+        part = {"type": "tool", "callID": f"call_{len(self.messages)}", "tool": tool}
+        return self.message("assistant", {**part, "state": {**state, "input": given}})
+
+    def run(self, command: str, output: str, code: int = 0) -> "OpenCode":
+        """Add a command with its output."""
+        state = {"status": "completed", "output": output, "metadata": {"exit": code}}
+        return self.call("bash", state, command=command, description="Runs it")
+
+    def message(self, role: str, *parts: Record) -> "OpenCode":
+        """Add a message of these parts."""
+        at = int((self.start + timedelta(minutes=len(self.messages))).timestamp() * 1000)
+        name = f"msg_{self.session_id[4:10]}{len(self.messages):04}"
+        info = {"id": name, "role": role, "time": {"created": at}, "agent": "build"}
+        self.messages.append({"info": info, "parts": list(parts)})
+        return self
+
+    def document(self, count: int | None = None) -> bytes:
+        """Return the session as `opencode export` prints it, with only the first `count` messages."""
+        info = {"id": self.session_id, **self.about}
+        return json.dumps({"info": info, "messages": self.messages[:count]}, indent=2).encode()
+
+    def write(self, home: Path, count: int | None = None) -> Path:
+        """Write the session into the program's database below a home folder; return where it is in there."""
+        path = home / ".local" / "share" / "opencode" / "opencode.db"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with closing(sqlite3.connect(path)) as connection, connection:
+            connection.execute("pragma journal_mode = wal")
+            connection.executescript(self.SCHEMA)
+            self._insert(connection, self.messages[:count])
+        return path / f"{self.session_id}.json"
+
+    SCHEMA = """
+        create table if not exists session (id text primary key, project_id text, parent_id text,
+            directory text, title text, version text, time_created integer, time_updated integer);
+        create table if not exists message (id text primary key, session_id text, time_created integer,
+            time_updated integer, data text);
+        create table if not exists part (id text primary key, message_id text, session_id text,
+            time_created integer, time_updated integer, data text);
+    """
+
+    def _insert(self, connection: sqlite3.Connection, messages: list[Record]) -> None:
+        about = self.about.get("parentID"), self.about["directory"], self.about["version"]
+        row = (self.session_id, "p", about[0], about[1], "Invented", about[2], 1, 1)
+        connection.execute("insert or replace into session values (?, ?, ?, ?, ?, ?, ?, ?)", row)
+        for each in messages:
+            name, at = each["info"]["id"], each["info"]["time"]["created"]
+            info = {key: value for key, value in each["info"].items() if key != "id"}
+            values = (name, self.session_id, at, at, json.dumps(info))
+            connection.execute("insert or replace into message values (?, ?, ?, ?, ?)", values)
+            for place, part in enumerate(each["parts"]):
+                values = (f"prt_{name}{place:03}", name, self.session_id, at, at, json.dumps(part))
+                connection.execute("insert or replace into part values (?, ?, ?, ?, ?, ?)", values)
+
+
+class OpenCode2(OpenCode):
+    """The same in the tables of version 2."""
+
+    SCHEMA = (
+        OpenCode.SCHEMA
+        + """
+        create table if not exists session_v2 (id text primary key, project_id text, parent_id text,
+            directory text, title text, version text, time_created integer, time_updated integer);
+        create table if not exists session_message (id text primary key, session_id text, type text,
+            seq integer, time_created integer, time_updated integer, data text);
+    """
+    )
+
+    def _insert(self, connection: sqlite3.Connection, messages: list[Record]) -> None:
+        row = (self.session_id, "p", None, self.about["directory"], None, "2.0.25", 1, 1)
+        connection.execute("insert or replace into session_v2 values (?, ?, ?, ?, ?, ?, ?, ?)", row)
+        for seq, each in enumerate(messages):
+            name, kind, time = each["info"]["id"], each["info"]["role"], each["info"]["time"]
+            content = [self._newer(part) for part in each["parts"] if not part["type"].startswith("step-")]
+            words = {"text": content[0]["text"]} if kind == "user" else {"content": content}
+            data = json.dumps({"time": time, **words})
+            values = (name, self.session_id, kind, seq, time["created"], time["created"], data)
+            connection.execute("insert or replace into session_message values (?, ?, ?, ?, ?, ?, ?)", values)
+
+    @staticmethod
+    def _newer(part: Record) -> Record:
+        if part["type"] != "tool":
+            return part
+        state = {key: value for key, value in part["state"].items() if key != "output"}
+        state["content"] = [{"type": "text", "text": part["state"].get("output", "")}]
+        return {"type": "tool", "id": part["callID"], "name": part["tool"], "state": state}
+
+
 def codex_decisions(name: str = "c1", **chosen: Any) -> Codex:
     """Return a short session with a decision, its reason, a flagged gotcha, a plan, a check and a patch."""
     return (
@@ -283,6 +395,24 @@ def copilot_decisions(name: str = "p1", **chosen: Any) -> Copilot:
         )
         .call("update_todo", "Updated", todos=checklist)
         .call("edit", "File updated", path="/home/dev/kelp/export.py", old_str="a", new_str="b")
+        .run("pytest -q", "3 passed")
+        .assistant(f"[MEMORY: gotcha] The tide table of {name} counts hours from local midnight, not UTC.")
+    )
+
+
+def opencode_decisions(name: str = "o1", kind: type[OpenCode] = OpenCode, **chosen: Any) -> OpenCode:
+    """Return a session that says what `codex_decisions` says."""
+    todos = [{"content": each["step"], "status": each["status"]} for each in steps("completed")]
+    return (
+        kind(name, **chosen)
+        .user(f"Please add an export of the harvest records to {name}.")
+        .assistant(
+            f"We decided to keep the harvest records of {name} in SQLite because one writer is enough; "
+            "PostgreSQL was rejected, nobody looks after a server.",
+            thought="One writer.",
+        )
+        .call("todowrite", "Updated", todos=todos)
+        .call("edit", "Done", filePath="/home/dev/kelp/export.py", oldString="a", newString="b")
         .run("pytest -q", "3 passed")
         .assistant(f"[MEMORY: gotcha] The tide table of {name} counts hours from local midnight, not UTC.")
     )

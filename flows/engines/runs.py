@@ -46,7 +46,7 @@ from cortex.storage.published.reports import (
     unchanged_counts,
 )
 from cortex.storage.settings.settings import Settings
-from cortex.storage.staging.assistant_folders import find_transcripts, folders
+from cortex.storage.staging.assistant_folders import changed_at, find_transcripts, folders, is_in_database
 from cortex.storage.staging.transcripts import open_transcript
 from cortex.storage.store import Store
 from cortex.transforms.errors import FileDamaged, NothingUsable, TablesDamaged, UnknownValue
@@ -413,7 +413,7 @@ def grown(settings: Settings) -> list[Path]:
     for name, places in folders().items():
         for place in places if KNOWN_ASSISTANTS[name].adapter else ():
             begins = stored_name(place.absolute()).rstrip("/") + "/"
-            if any(read.startswith(begins) for read in cursors) and place.is_dir():
+            if any(read.startswith(begins) for read in cursors) and place.exists():
                 transcripts += [path for path in find_transcripts(place) if _has_grown(path, cursors, since)]
     return transcripts
 
@@ -425,6 +425,8 @@ def _looked_at(store: Store) -> float:
 
 
 def _has_grown(path: Path, cursors: Mapping[str, Cursor], since: float) -> bool:
+    if is_in_database(path):  # a session says when it changed, and not how long it is
+        return changed_at(path) >= since
     cursor = cursors.get(stored_name(path.absolute()))
     try:
         status = path.stat()

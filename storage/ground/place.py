@@ -5,6 +5,7 @@ import os
 import sys
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
+from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from typing import Protocol
 
@@ -140,26 +141,46 @@ def commit_elsewhere(home: Path, lake_files: Iterable[str], key_id: str | None, 
 # -- How this program was installed, by where its Python is: what adds an extra to it, and what removes it.
 
 
-def install_extra(extra: str, prefix: str = sys.prefix) -> str:
+def install_extra(extra: str, prefix: str = sys.prefix, origin: str | None = None) -> str:
     """
-    Return the next step where an extra is missing, by how this program was installed.
+    Return the next step where an extra is missing, by how this program was installed, and from where.
 
-    >>> install_extra("s3", "/home/ada/.local/share/uv/tools/cortex-lake")
+    >>> install_extra("s3", "/home/ada/.local/share/uv/tools/cortex-lake", "")
     "In your clone of Cortex: uv tool install --constraints constraints.txt '.[s3]'"
-    >>> install_extra("s3", "/home/ada/.local/share/cortex-lake")
+    >>> install_extra("s3", "/home/ada/.local/share/uv/tools/cortex-lake", "index")
+    "Run: uv tool install 'cortex-lake[locked,s3]'"
+    >>> install_extra("s3", "/home/ada/.local/share/cortex-lake", "")
     'In your clone of Cortex: make install EXTRAS=s3'
-    >>> install_extra("s3", "/home/ada/src/cortex/.venv")
-    "In your clone of Cortex: .venv/bin/python -m pip install -c constraints.txt '.[s3]'"
+    >>> install_extra("s3", "/home/ada/src/app/.venv", "git+https://example.org/cortex")
+    "Run: /home/ada/src/app/.venv/bin/python -m pip install 'cortex-lake[s3] @ git+https://example.org/cortex'"
     """
-    if "/uv/tools/" in prefix:
-        line = f"uv tool install --constraints constraints.txt '.[{extra}]'"
-    elif "/pipx/venvs/" in prefix:
-        line = f"pipx install --force --pip-args='-c constraints.txt' '.[{extra}]'"
-    elif prefix.endswith("/.venv"):
-        line = f".venv/bin/python -m pip install -c constraints.txt '.[{extra}]'"
+    origin = _origin() if origin is None else origin
+    if origin:
+        wanted = f"cortex-lake[locked,{extra}]" if origin == "index" else f"cortex-lake[{extra}] @ {origin}"
+        with_uv, with_pipx = f"uv tool install '{wanted}'", f"pipx install --force '{wanted}'"
+        otherwise = f"{prefix}/bin/python -m pip install '{wanted}'"
     else:
-        line = f"make install EXTRAS={extra}"
-    return f"In your clone of Cortex: {line}"
+        with_uv = f"uv tool install --constraints constraints.txt '.[{extra}]'"
+        with_pipx = f"pipx install --force --pip-args='-c constraints.txt' '.[{extra}]'"
+        otherwise = f"make install EXTRAS={extra}"
+        if prefix.endswith("/.venv"):
+            otherwise = f".venv/bin/python -m pip install -c constraints.txt '.[{extra}]'"
+    line = with_uv if "/uv/tools/" in prefix else with_pipx if "/pipx/venvs/" in prefix else otherwise
+    return f"Run: {line}" if origin else f"In your clone of Cortex: {line}"
+
+
+def _origin() -> str:
+    """Return `index`, the address that the program was installed from, or "" for a clone (PEP 610)."""
+    try:
+        noted = distribution("cortex-lake").read_text("direct_url.json")
+    except PackageNotFoundError:
+        return ""
+    if noted is None:
+        return "index"
+    note = json.loads(noted)
+    if "dir_info" in note:
+        return ""
+    return f"{note['vcs_info']['vcs']}+{note['url']}" if "vcs_info" in note else str(note["url"])
 
 
 # A part of the path of its Python, and what removes the program.

@@ -2,18 +2,22 @@
 
 import hashlib
 import os
+import re
+import sqlite3
 from collections.abc import (
     Callable,
     Iterable,
     Iterator,
     Mapping,
 )
-from pathlib import Path
+from contextlib import closing, contextmanager
+from pathlib import Path, PurePath
+from typing import Any
 
 import orjson
 
 from cortex.hooks import ticket
-from cortex.storage.ground.files import path_text
+from cortex.storage.ground.files import modified_at, path_text
 from cortex.transforms.errors import NotFound, UsageError
 from cortex.transforms.transcripts.assistants import KNOWN_ASSISTANTS, Assistant, Head
 
@@ -46,9 +50,12 @@ def find_transcripts(path: Path) -> list[Path]:
 
     Subagents' transcripts are included, so are Gemini CLI's chats/session-*.json and Codex CLI's compressed
     rollout-*.jsonl.zst; the client's list of prompts (history.jsonl) is not.
-    A file that is named is taken whatever its ending. Raises NotFound and UsageError.
+    Of opencode's database each session is one. A file that is named is taken whatever its ending.
+    Raises NotFound and UsageError.
     """
     if path.is_file():
+        return sessions_in(path) if _DATABASE.fullmatch(path.name) else [path]
+    if is_in_database(path):
         return [path]
     if not path.exists():
         raise NotFound(f"there is no file or folder '{path}'.", "Check the spelling of the path.")
@@ -61,13 +68,17 @@ def find_transcripts(path: Path) -> list[Path]:
     # A project's folder may be a link to another disk; what it leads to is looked through, but no link in it.
     linked = [each for each in path.iterdir() if each.is_symlink() and each.is_dir()]
     linked = [each for each in linked if not each.resolve().is_relative_to(path.resolve())]
-    return sorted(
+    files = [
         Path(folder, name)
         for top in (path, *linked)
         for folder, _, names in os.walk(top)
         for name in names
         if (name.endswith(".jsonl") and name not in NOT_TRANSCRIPTS)
         or _is_others(f"{Path(folder).name}/{name}")
+        or _DATABASE.fullmatch(name)
+    ]
+    return sorted(
+        each for file in files for each in (sessions_in(file) if file.name.endswith(".db") else [file])
     )
 
 
@@ -108,6 +119,106 @@ def _object_in(path: Path) -> Mapping[str, object]:
 def _small_file(path: Path) -> bytes:
     with os.fdopen(ticket.open_regular(os.fspath(path)), "rb") as file:
         return file.read(SMALL_FILE_BYTES)
+
+
+# -- opencode's sessions: rows of a database. Each is a transcript at DATABASE/SESSION.json, where no file is.
+
+_DATABASE = re.compile(r"opencode(?:-[\w.-]+)?\.db")
+# As long as opencode itself waits for another writer.
+_WAIT_SECONDS = 5.0
+# Tables since version 2, and before; a database that was taken over has both, and the newer count.
+_NEWER, _OLDER = "session_v2", "session"
+_MESSAGES = {_NEWER: "session_message", _OLDER: "message"}
+
+
+def is_in_database(path: PurePath) -> bool:
+    """Return whether a transcript's path names a session of a database."""
+    return bool(_DATABASE.fullmatch(path.parent.name)) and Path(path.parent).is_file()
+
+
+def sessions_in(database: Path) -> list[Path]:
+    """Return the path of each session of a database; none if it cannot be read."""
+    try:
+        with _reading(database) as (rows, tables):
+            ids = {row[0] for table in tables for row in rows(f"select id from {table}")}
+    except OSError:
+        return []
+    return sorted(database / f"{each}.json" for each in ids if re.fullmatch(r"ses_\w{1,100}", str(each)))
+
+
+def changed_at(path: Path) -> float:
+    """Return when a transcript was last changed, in seconds since 1970; 0 if it is gone."""
+    if not is_in_database(path):
+        return modified_at(path)
+    try:
+        with _reading(path.parent) as (rows, tables):
+            table = _table_of(path.stem, rows, tables)
+            last = f"select max(time_updated) from {_MESSAGES[table]} where session_id = ?"
+            return float(rows(last, path.stem)[0][0] or 0) / 1000
+    except (OSError, ValueError):
+        return 0.0
+
+
+def session_document(path: Path) -> bytes:
+    """Return a session of a database as `opencode export` prints it. Raises OSError."""
+    session_id = path.stem
+    with _reading(path.parent) as (rows, tables):
+        table = _table_of(session_id, rows, tables)
+        [about] = rows(f"select directory, version, parent_id from {table} where id = ?", session_id)
+        if table == _NEWER:
+            query = "select id, type, data from session_message where session_id = ? order by seq, id"
+            messages = [
+                {"info": {**info, "id": name, "type": kind}, "parts": info.get("content") or []}
+                for name, kind, data in rows(query, session_id)
+                for info in [_parsed(data)]
+            ]
+        else:
+            parts: dict[str, list[object]] = {}
+            query = "select message_id, data from part where session_id = ? order by message_id, id"
+            for name, data in rows(query, session_id):
+                parts.setdefault(name, []).append(_parsed(data))
+            query = "select id, data from message where session_id = ? order by time_created, id"
+            messages = [
+                {"info": {**_parsed(data), "id": name}, "parts": parts.get(name, [])}
+                for name, data in rows(query, session_id)
+            ]
+    info = {"id": session_id, **dict(zip(("directory", "version", "parentID"), about, strict=True))}
+    return orjson.dumps({"info": info, "messages": messages})
+
+
+def _table_of(session_id: str, rows: "_Rows", tables: list[str]) -> str:
+    for table in tables:
+        if rows(f"select id from {table} where id = ?", session_id):
+            return table
+    raise FileNotFoundError(f"no session {session_id}")
+
+
+def _parsed(data: object) -> dict[str, object]:
+    try:
+        value = orjson.loads(data) if isinstance(data, str | bytes) else None
+    except orjson.JSONDecodeError:
+        value = None
+    return value if isinstance(value, dict) else {}
+
+
+_Rows = Callable[..., list[tuple[Any, ...]]]
+
+
+@contextmanager
+def _reading(database: Path) -> Iterator[tuple[_Rows, list[str]]]:
+    """Give what asks a database, for reading alone, and which tables of sessions it has. Raises OSError."""
+    os.close(ticket.open_regular(os.fspath(database)))
+    try:
+        address = f"{database.absolute().as_uri()}?mode=ro"
+        with closing(sqlite3.connect(address, uri=True, timeout=_WAIT_SECONDS)) as connection:
+
+            def rows(query: str, *values: object) -> list[tuple[Any, ...]]:
+                return connection.execute(query, values).fetchall()
+
+            names = {row[0] for row in rows("select name from sqlite_master where type = 'table'")}
+            yield rows, [table for table in (_NEWER, _OLDER) if {table, _MESSAGES[table]} <= names]
+    except sqlite3.Error as error:
+        raise OSError(0, str(error)) from error
 
 
 # -- The folders in which Claude Code keeps notes for itself, one next to each project's transcripts.

@@ -30,6 +30,7 @@ from pathlib import Path
 from cortex.hooks import private, ticket
 from cortex.storage.ground.files import writing_to
 from cortex.storage.lake.manifest import Cursor
+from cortex.storage.staging.assistant_folders import is_in_database
 from cortex.transforms.errors import StoreNotWritable
 
 # Where entries of the journal wait.
@@ -61,7 +62,7 @@ class Claim:
 
     def readable(self) -> Path | None:
         """Return the file to read: the original if it is still there, else the kept one, else None."""
-        if self.transcript.is_file():
+        if self.transcript.is_file() or is_in_database(self.transcript):
             return self.transcript
         return self.staged if self.staged is not None and self.staged.is_file() else None
 
@@ -97,6 +98,10 @@ class Staging:
         StoreNotWritable.
         """
         path = os.path.normpath(transcript.absolute())
+        if is_in_database(transcript):  # nothing to keep: no clean-up removes the assistant's own database
+            with self._writing():
+                self._write_ticket(event, path, transcript.parent.stat(), cwd=cwd)
+            return True
         if not transcript.is_file() or not os.access(path, os.R_OK):
             return False
         with self._writing(), suppress(ticket.NotATranscript):
@@ -226,19 +231,26 @@ class Staging:
 
     def _report_again(self, kept: Path, transcript: str) -> None:
         """Write a ticket for a kept transcript that none names; `transcript` is its path as far as known."""
-        at = ticket.stamp(time.time_ns())
+        self._write_ticket(RECOVERED, transcript, kept.stat(), kept.stem)
+
+    def _write_ticket(
+        self, event: str, transcript: str, status: os.stat_result, key: str = "", cwd: str | None = None
+    ) -> None:
+        at, key = ticket.stamp(time.time_ns()), key or ticket.key_for(transcript, status.st_ino)
         fields = {
             "version": ticket.TICKET_VERSION,
-            "event": RECOVERED,
+            "event": event,
             "session_id": None,
             "agent_id": None,
             "transcript_path": transcript,
-            "cwd": None,
+            "cwd": cwd,
             "at": at,
-            "size": kept.stat().st_size,
+            "size": status.st_size,
         }
-        target = self.root / ticket.NEW / f"{at}-{RECOVERED}-_-{kept.stem}.json"
-        ticket.write_whole(str(self.root), str(target), json.dumps(fields).encode(), durable=True)
+        target = self.root / ticket.NEW / f"{at}-{event}-_-{key}.json"
+        ticket.write_whole(
+            str(self.root), str(target), json.dumps(fields).encode(), durable=event == RECOVERED
+        )
 
     def _quarantine(self, tickets: Iterable[Path], *, file: str, reason: str) -> None:
         folder = self.root / ticket.QUARANTINED
@@ -286,7 +298,7 @@ class Staging:
         late = [path for path in self._listed(ticket.NEW) if ticket.key_in_name(path.name) in keys]
         for each in _read_tickets(late)[0]:
             key = ticket.key_in_name(each.path.name)
-            with suppress(FileNotFoundError, ticket.NotATranscript):
+            with suppress(FileNotFoundError, NotADirectoryError, ticket.NotATranscript):
                 ticket.keep(str(self.root), str(each.fields["transcript_path"]), key, copy_limit_bytes=None)
 
     def _keys(self, *folders: str) -> set[str]:

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
-from io import BufferedReader, RawIOBase
+from io import BytesIO, RawIOBase
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import BinaryIO, Literal, NamedTuple
 
 import orjson
 import pyarrow as pa
@@ -17,7 +17,12 @@ import pyarrow as pa
 from cortex.hooks import ticket
 from cortex.storage.ground.files import path_text
 from cortex.storage.lake.manifest import Cursor
-from cortex.storage.staging.assistant_folders import folder_of_chat
+from cortex.storage.staging.assistant_folders import (
+    changed_at,
+    folder_of_chat,
+    is_in_database,
+    session_document,
+)
 from cortex.transforms.transcripts.assistants import HEAD_BYTES, KNOWN_ASSISTANTS, Head, assistant_of, head_of
 from cortex.transforms.transcripts.transcript import FILE_TOO_LONG, LINE_TOO_LONG
 
@@ -85,10 +90,11 @@ class Transcript:
     `size` is its bytes when it was opened, `stamp` tells it from what it becomes.
     """
 
-    def __init__(self, file: BufferedReader, path: Path, projects: Callable[[], Iterable[str]]) -> None:
+    def __init__(
+        self, file: BinaryIO, path: Path, projects: Callable[[], Iterable[str]], stamp: FileStamp
+    ) -> None:
         self._file, self.path, self._projects = file, path, projects
-        status = os.fstat(file.fileno())
-        self.size, self.stamp = status.st_size, FileStamp(status.st_size, status.st_mtime_ns)
+        self.size, self.stamp = stamp.size, stamp
 
     @cached_property
     def assistant(self) -> str:
@@ -180,16 +186,23 @@ def open_transcript(
     path: Path, kept_at: Path | None = None, projects: Callable[[], Iterable[str]] = tuple
 ) -> Iterator[Transcript]:
     """
-    Open a transcript for reading: a regular file of the user, without waiting. Raises OSError.
+    Open a transcript for reading: a regular file of the user, without waiting, or a session of a database.
+    Raises OSError.
 
     `path` is the file to read, `kept_at` where the assistant keeps it, if that is another place. `projects`
     gives the folders that the store knows, for a chat that names its own only by a hash.
     """
+    if is_in_database(path):
+        document, changed_ns = session_document(path), int(changed_at(path) * 1e9)
+        yield Transcript(BytesIO(document), path, projects, FileStamp(len(document), changed_ns))
+        return
     with os.fdopen(ticket.open_regular(os.fspath(path)), "rb") as file:
-        yield Transcript(file, kept_at or path, projects)
+        status = os.fstat(file.fileno())
+        stamp = FileStamp(status.st_size, status.st_mtime_ns)
+        yield Transcript(file, kept_at or path, projects, stamp)
 
 
-def _pieces(file: BufferedReader, position: Position, piece_bytes: int) -> Iterator[Piece]:
+def _pieces(file: BinaryIO, position: Position, piece_bytes: int) -> Iterator[Piece]:
     """Yield the bytes from `position` on, cut after a newline; the last piece may end within a line."""
     start, first_line = position
     file.seek(start)
@@ -210,7 +223,7 @@ def _pieces(file: BufferedReader, position: Position, piece_bytes: int) -> Itera
         file.seek(start)
 
 
-def _skip_line(file: BufferedReader) -> bool:
+def _skip_line(file: BinaryIO) -> bool:
     """Move behind the next newline without keeping what is before it; return whether there was one."""
     while block := file.read(1024 * 1024):
         newline = block.find(b"\n")
@@ -220,7 +233,7 @@ def _skip_line(file: BufferedReader) -> bool:
     return False
 
 
-def _unpacked_pieces(file: BufferedReader, piece_bytes: int) -> Iterator[Piece]:
+def _unpacked_pieces(file: BinaryIO, piece_bytes: int) -> Iterator[Piece]:
     """Yield what `_pieces` would of a compressed transcript, from its start; it is never held as a whole."""
     rest, first_line, is_skipping, size = b"", 1, False, 0
     with _unpacked(file) as stream:
@@ -250,7 +263,7 @@ def _unpacked_pieces(file: BufferedReader, piece_bytes: int) -> Iterator[Piece]:
 class _Borrowed(RawIOBase):
     """A file that a stream reads and does not close."""
 
-    def __init__(self, file: BufferedReader) -> None:
+    def __init__(self, file: BinaryIO) -> None:
         self._file = file
 
     def readable(self) -> bool:
@@ -265,6 +278,6 @@ class _Borrowed(RawIOBase):
         """Leave it open."""
 
 
-def _unpacked(file: BufferedReader) -> pa.NativeFile:
+def _unpacked(file: BinaryIO) -> pa.NativeFile:
     file.seek(0)
     return pa.input_stream(_Borrowed(file), compression="zstd")

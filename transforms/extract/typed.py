@@ -114,9 +114,15 @@ def typed_candidates(turns: Sequence[Turn], lexicon: Lexicon) -> Iterator[Candid
         for sentence in lasting:
             text = _LETS.sub("", _bare(sentence, lexicon.phrases))
             yield _candidate(turn, (line_of(turn),), text, ("PREFERENCE_NOTED", "pattern"), "wish")
-        for number, passage in enumerate(_without(set(lasting), parts)):
+        # Orders in several languages are one fact each: whoever reads one need not read the other.
+        runs = [
+            (replace(passage, text=text), spoken)
+            for passage in _without(set(lasting), parts)
+            for text, spoken in lexicon.apart(passage.text)
+        ]
+        for number, (passage, spoken) in enumerate(runs):
             refused, lines = _refused(turns, index) if number == 0 else ("", ())
-            yield from _order(turn, passage, refused, (line_of(turn), *lines), lexicon)
+            yield from _order(turn, passage, refused, (line_of(turn), *lines), spoken)
 
 
 def _order(

@@ -4,6 +4,7 @@ The commands that look around without a question: `list`, `show`, `related`, `ti
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import asdict
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -32,7 +33,7 @@ from cortex.transforms.words.ages import (
 from cortex.transforms.words.sentences import excerpt
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from cortex.flows.context import Context
     from cortex.flows.operations.ask.listing import Details, Listed
@@ -126,16 +127,18 @@ RELATED_SHOWN = 8
 
 @command("show", "Show everything known about one memory or session.", place=70)
 @click.argument("id")
-def show(context: Context, id: str) -> Answer:
+@PROJECT_OPTION
+def show(context: Context, id: str, project: str | None) -> Answer:
     """
-    Show a memory or a session by its ID, or by the first 4 or more characters of it.
+    Show a memory or a session by its ID, or by the first 4 or more characters of it; a session also by its
+    number in `cortex timeline`.
 
     ID:LINE shows what was said at a line of a session, and around it.
     """
     from cortex.flows.operations.ask import listing
 
     name, colon, line = id.strip().strip("[]`()").partition(":")
-    shown = listing.show(context, name, with_others=not colon)
+    shown = listing.show(context, name, with_others=not colon, project=project)
     if colon:
         if shown.kind != "session" or not line.isdigit():
             raise UsageError(f"'{id}' is no place in a session.", "Write SESSION:LINE, as in abc123:40.")
@@ -146,14 +149,19 @@ def show(context: Context, id: str) -> Answer:
         return Answer(
             {"session": shown.row, "turns": [asdict(turn) for turn in place.turns]}, _turn_lines(place)
         )
-    lines = _memory_lines if shown.kind == "memory" else _session_lines
     others = "related" if shown.kind == "memory" else "memories"
     data: dict[str, object] = {shown.kind: shown.row, others: list(shown.others)}
     if shown.kind == "memory":
         data["doubt"] = shown.doubt.reason if shown.doubt else None
         data["outcomes"] = list(shown.outcomes)
         data["use"] = asdict(listing.profit_and_loss(shown.row, shown.uses, shown.others))
-    return Answer(data, lines(shown, context.now))
+    if shown.kind == "memory":
+        sessions = [
+            *filter(None, [shown.row["session_id"], *(e["session_id"] for e in shown.row["evidence"])])
+        ]
+        numbers = listing.numbers_of(context, session_id=sessions) if sessions else {}
+        return Answer(data, _memory_lines(shown, context.now, numbers))
+    return Answer(data, _session_lines(shown, context.now))
 
 
 def _turn_lines(place: EvidencePlace) -> Iterator[str]:
@@ -166,7 +174,7 @@ def _turn_lines(place: EvidencePlace) -> Iterator[str]:
         yield ""
 
 
-def _memory_lines(shown: Details, now: datetime) -> Iterator[str]:
+def _memory_lines(shown: Details, now: datetime, numbers: Mapping[str, int]) -> Iterator[str]:
     row = shown.row
     yield row["text"]
     for label, more in (("Why", row["reason"]), ("Rejected", row["rejected"])):
@@ -188,7 +196,7 @@ def _memory_lines(shown: Details, now: datetime) -> Iterator[str]:
     yield from _use_lines(shown, now)
     for label, place in (
         *(("branch", row["git_branch"]), ("commit", row["git_commit"]), ("folder", row["folder"])),
-        ("told in", row["session_id"] and f"session {row['session_id'][:8]}"),
+        ("told in", row["session_id"] and _session_name(row["session_id"], numbers)),
     ):
         if place:
             yield _field(label, place)
@@ -197,13 +205,18 @@ def _memory_lines(shown: Details, now: datetime) -> Iterator[str]:
             yield _field(label, ", ".join(names))
     for at, place in enumerate(row["evidence"]):
         lines = ",".join(map(str, place["lines"][:5]))
-        session = f"session {place['session_id'][:8]}, " if place["session_id"] else ""
+        session = f"{_session_name(place['session_id'], numbers)}, " if place["session_id"] else ""
         by = "" if lines else f", by {author_of_layer(place['layer'])}"
         where = f"{place['file']}:{lines}" if lines else place["file"]
         yield _field("" if at else "from", f"{session}{where}{by}")
     for at, other in enumerate(shown.others[:RELATED_SHOWN]):
         words = f"{other['memory_id'][:6]}  {excerpt(other['text'], 58)}"
         yield _field("" if at else "related", words)
+
+
+def _session_name(session_id: str, numbers: Mapping[str, int]) -> str:
+    number = numbers.get(session_id)
+    return f"session {number} ({session_id[:8]})" if number else f"session {session_id[:8]}"
 
 
 def _use_lines(shown: Details, now: datetime) -> Iterator[str]:
@@ -348,7 +361,11 @@ def timeline(context: Context, project: str | None, all_projects: bool, limit: i
         return Answer(data, [], ["No session of that project has been read yet."])
     left = listed.total - len(listed.rows)
     more = [f"{left} more: --limit {listed.total}"] if left else []
-    return Answer(data, [_timeline_table(listed)], [*more, "Read one whole: cortex show SESSION"])
+    is_numbered = len(listed.project_ids) == 1 and listed.rows[0].get("number")
+    named = f"cortex show {listed.rows[0]['number']}" if is_numbered else "cortex show SESSION"
+    if is_numbered and project:
+        named += f" --project {shlex.quote(project)}"
+    return Answer(data, [_timeline_table(listed)], [*more, f"Read one whole: {named}"])
 
 
 def session_as_dict(row: Row, listed: Listed) -> dict[str, object]:

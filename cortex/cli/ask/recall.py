@@ -95,13 +95,19 @@ def recall(
     within = str(recalled.limits)
     data["limits"] = within or None
     if not recalled.matches:
-        place = (
-            "any project" if all_projects else f"project '{project}'" if project else "this folder's project"
-        )
+        place = "any project" if all_projects else f"project '{project}'" if project else _place_of(context)
         also = "" if all_projects else " Search everywhere with --all-projects."
         where = f"{place}, {within}" if within else place
         return Answer(data, hints=[f"Nothing found in {where}.{also}"], warnings=warnings)
     return Answer(data, _lines(recalled, context.now), warnings=warnings)
+
+
+def _place_of(context: Context) -> str:
+    from cortex.flows.operations.ask.listing import projects_meant
+
+    if projects_meant(context, context.open_catalogue(), (), None, False):
+        return "this folder's project"
+    return "the memories for all projects (this folder belongs to none)"
 
 
 def _as_dict(recalled: Recalled, rank: int, match: RecallResult) -> dict[str, object]:

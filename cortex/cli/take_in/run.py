@@ -76,7 +76,7 @@ def backfill(
     """
     Read old transcripts in PATHS and their subfolders.
 
-    Default: the folders in which Claude Code, Codex CLI, Gemini CLI and Copilot CLI keep theirs.
+    Default: the folders in which Claude Code, Codex CLI, Gemini CLI, Copilot CLI and opencode keep theirs.
     """
     from cortex.flows.operations.care import intake
 

@@ -28,6 +28,7 @@ from cortex.flows.operations.ask.memory_details import MOST_GRAPH_STEPS, GraphAr
 from cortex.flows.operations.change import forget
 from cortex.transforms.errors import NotFound, UsageError
 from cortex.transforms.schemas import Row
+from cortex.transforms.words.ages import outcome_lines
 from cortex.transforms.words.sentences import excerpt
 
 # -- One memory with all that is known of it, and the pages that ask before it is changed.
@@ -54,6 +55,7 @@ def show_memory(request: ViewRequest) -> Page:
         "places_total": len(shown.row["evidence"]),
         "related": related,
         "use": listing.profit_and_loss(shown.row, shown.uses, related),
+        "outcomes": outcome_lines(shown.outcomes),
         "replaced": history.replaced,
         "replaced_by": history.replaced_by,
         "changes": history.changes,

@@ -24,6 +24,7 @@ from cortex.mcp.tools import tool as schemas
 from cortex.mcp.tools.read_tools import OPTION_CHARS
 from cortex.mcp.tools.tool import tool
 from cortex.transforms.vocabulary import STATUSES
+from cortex.transforms.words.ages import outcome_lines
 
 POINTS_SHOWN = 20
 
@@ -133,6 +134,7 @@ def _cited(statements: Sequence[Mapping[str, Any]]) -> list[str]:
             trust=schemas.TRUST,
             status={"enum": list(STATUSES)},
             said_on=schemas.STRING,
+            outcomes={"type": "array", "items": schemas.STRING},
             relations=schemas.list_of(relation=schemas.STRING, id=schemas.STRING),
         ),
         narrative=schemas.STATEMENTS,
@@ -225,6 +227,7 @@ def _step(call: ToolCall, step: Step) -> ListItem:
     text, reason, rejected = (
         quoted(words, call.excerpt) for words in (step.text, step.reason, step.rejected)
     )
+    outcomes = [quoted(line, call.excerpt) for line in outcome_lines(step.outcomes)]
     data = {
         "id": step.memory_id,
         "type": step.memory_type,
@@ -234,9 +237,11 @@ def _step(call: ToolCall, step: Step) -> ListItem:
         "trust": step.trust,
         "status": step.status,
         "said_on": f"{step.at:%Y-%m-%d}",
+        "outcomes": outcomes,
         "relations": [{"relation": each.word, "id": each.memory_id} for each in step.relations],
     }
     lines = [note(step.trust, text, f"{step.at:%Y-%m-%d}", step.status, f"id {step.memory_id[:12]}")]
     lines += [f'  {name}: "{words}"' for name, words in (("why", reason), ("rejected", rejected)) if words]
+    lines += [f'  what came of it: "{line}"' for line in outcomes]
     lines += [f"  {each.word} {each.memory_id[:12]}" for each in step.relations]
     return ListItem(data, lines)

@@ -111,6 +111,15 @@ def session_numbers(context: Context, project_ids: Collection[str]) -> dict[str,
     return {row["session_id"]: row["number"] for row in rows.to_pylist() if row["project_id"] in project_ids}
 
 
+def numbers_of(context: Context, **where: Sequence[str]) -> dict[str, int]:
+    """Return what `session_numbers` does of the sessions that have these values, without Arrow's start."""
+    try:
+        rows = Catalogue(context.home).read("sessions", ("session_id", "number"), dict(where))
+    except CortexError:  # an older version published no numbers
+        return {}
+    return {row["session_id"]: row["number"] for row in rows}
+
+
 def last_sessions(context: Context, project: str | None = None, *, limit: int = 5) -> Listed:
     """Return the last session of each project asked about; outside of any, of those last worked on."""
     sessions = list_sessions(context, project, limit=1_000_000)
@@ -144,13 +153,16 @@ def list_known_projects(context: Context) -> list[Row]:
     return sorted(rows, key=lambda row: (-_seconds(row), row["label"]))
 
 
-def show(context: Context, target: str, *, with_others: bool = True) -> Details:
+def show(context: Context, target: str, *, with_others: bool = True, project: str | None = None) -> Details:
     """
     Return the memory or session whose id begins with `target`; what belongs to it is left out on request.
 
-    Raises NotFound, and UsageError for several, which lists them.
+    A number of fewer digits than an id is that of a session of the project called `project`, else of the
+    folder's. Raises NotFound, and UsageError for several, which lists them.
     """
     word = typed_id(target)
+    if word.isdecimal() and len(word) < LEAST_ID_CHARS:
+        word = _session_numbered(context, int(word), project)
     if len(word) < LEAST_ID_CHARS:
         raise UsageError(f"'{target}' is too short for an id.", f"Give at least {LEAST_ID_CHARS} characters.")
     catalogue = Catalogue(context.home)
@@ -183,6 +195,30 @@ def show(context: Context, target: str, *, with_others: bool = True) -> Details:
     is_doubted = catalogue.is_doubted(row["project_id"], name)
     doubt = doubt_about(context, row) if is_doubted else None
     return Details(kind, row, labels, others, doubt, uses, outcomes)
+
+
+def _session_numbered(context: Context, number: int, project: str | None) -> str:
+    """Return the id of the session of this number. Raises UsageError where no project is meant, NotFound."""
+    catalogue = Catalogue(context.home)
+    projects = catalogue.projects()
+    ids = projects_meant(context, catalogue, projects, project, False)
+    if not ids:
+        raise UsageError(
+            f"{number} is the number of a session in each project, and this folder belongs to none.",
+            "Name one: cortex show NUMBER --project NAME. Or give 4 or more characters of an id.",
+        )
+    numbers = numbers_of(context, project_id=ids)
+    for session_id, other in numbers.items():
+        if other == number:
+            return session_id
+    label = _labels(projects).get(ids[0], ids[0])
+    highest = max(numbers.values(), default=0)
+    raise NotFound(
+        f"{label} has no session {number}; its sessions are numbered 1 to {highest}."
+        if highest
+        else f"{label} has no session with a number yet.",
+        "List them: cortex timeline",
+    )
 
 
 def doubt_about(context: Context, memory: Row) -> "Doubt | None":

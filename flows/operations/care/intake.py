@@ -18,14 +18,13 @@ from cortex.flows.operations.care.config import publish_settings
 from cortex.flows.run.run import Progress, no_progress
 from cortex.flows.run_report import RunReport
 from cortex.flows.transcript_batches import agent_of
-from cortex.storage.ground.files import modified_at
 from cortex.storage.machine.background_run import note_engine
 from cortex.storage.published.reports import (
     EMBEDDED_BYTES_PER_SECOND,
     READ_BYTES_PER_SECOND,
     expected_seconds,
 )
-from cortex.storage.staging.assistant_folders import find_transcripts, folders
+from cortex.storage.staging.assistant_folders import changed_at, find_transcripts, folders
 from cortex.storage.staging.transcripts import open_transcript
 from cortex.transforms.errors import NotFound, NothingUsable, UsageError
 from cortex.transforms.transcripts.assistants import KNOWN_ASSISTANTS, USUAL
@@ -172,7 +171,7 @@ class _Newest:
 def _newest_of(context: Context, places: Sequence[Path]) -> _Newest:
     quiet_since = context.now.timestamp() - 60 * context.policy.threshold("writer_quiet_minutes")
     paths = [path for place in places for path in find_transcripts(place) if agent_of(path.name) is None]
-    aged = sorted(((modified_at(path), path) for path in paths), reverse=True)
+    aged = sorted(((changed_at(path), path) for path in paths), reverse=True)
     over = [path.absolute() for at, path in aged if at <= quiet_since]
     opened = [(path, _folder_of(path)) for path in over[:MOST_OPENED]]
     here = [path for path, folder in opened if _is_within(folder, str(context.folder))]
@@ -194,7 +193,7 @@ def _is_within(folder: str, top: str) -> bool:
 
 def transcript_folders() -> list[Path]:
     """Return where assistants keep transcripts on this machine. Raises NotFound if none does."""
-    places = [place for places in folders().values() for place in places if place.is_dir()]
+    places = [place for places in folders().values() for place in places if place.exists()]
     return places or [_client_projects()]
 
 

@@ -563,6 +563,10 @@ def _code_of(path: Path) -> str:
     try:
         content = path.read_bytes()
         text = content.decode("utf-8")
+    except IsADirectoryError as error:
+        raise UsageError(
+            f"{path} is a folder.", "Name a file. To list files that lack words: cortex index-code --changed"
+        ) from error
     except OSError as error:
         raise NotFound(f"{path} cannot be read: {error.strerror}.", "Check the path.") from error
     except UnicodeDecodeError as error:

@@ -61,6 +61,24 @@ def test_the_timeline_says_what_came_of_each_session(cortex, samples):
     assert first["session_id"] in shown.out and f"project     {first['project']}" in shown.out
 
 
+def test_a_session_is_shown_by_the_number_that_timeline_and_show_give_it(cortex, samples):
+    listed = cortex("timeline", "--project", "tidepool", "--json").json["sessions"]
+    number, session_id = listed[0]["number"], listed[0]["session_id"]
+    assert f"cortex show {number} --project tidepool" in cortex("timeline", "--project", "tidepool").err
+    assert "cortex show SESSION" in cortex("timeline", "--all-projects").err
+    shown = cortex("show", str(number), "--project", "tidepool", "--json")
+    assert shown.json["session"]["session_id"] == session_id
+    memory = shown.json["memories"][-1]["memory_id"]
+    assert f"session {number} ({session_id[:8]}), " in cortex("show", memory).out
+
+
+def test_a_number_that_is_no_sessions_says_which_there_are(cortex, samples):
+    answer = cortex("show", "60", "--project", "tidepool")
+    assert answer.code == 5 and "tidepool has no session 60; its sessions are numbered 1 to " in answer.err
+    answer = cortex("show", "6")
+    assert answer.code == 2 and "--project NAME" in answer.err
+
+
 def test_today_is_the_last_session_of_each_project(cortex, samples):
     sessions = cortex("today", "--json").json["sessions"]
     names = [row["project_id"] for row in sessions]

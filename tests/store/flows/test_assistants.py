@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cortex.flows.engines import runs
-from cortex.storage.staging.assistant_folders import folders
+from cortex.storage.staging.assistant_folders import folders, session_document, sessions_in
 from cortex.storage.staging.transcripts import open_transcript
 from tests.bench import contents
 from tests.examples import examples
@@ -16,6 +16,7 @@ from tests.other_assistants import (
     codex_decisions,
     copilot_decisions,
     gemini_decisions,
+    opencode_decisions,
 )
 from tests.transcripts import KELP, decisions
 
@@ -26,7 +27,7 @@ def user_home(tmp_path, monkeypatch):
     home = tmp_path / "person"
     home.mkdir()
     monkeypatch.setenv("HOME", str(home))
-    for name in ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "GEMINI_CLI_HOME", "COPILOT_HOME"):
+    for name in ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "GEMINI_CLI_HOME", "COPILOT_HOME", "XDG_DATA_HOME"):
         monkeypatch.delenv(name, raising=False)
     return home
 
@@ -35,7 +36,8 @@ def written(home, *, as_lines=False):
     """Write one session of each assistant, all of one project; return their paths."""
     claude = decisions().write(home / ".claude" / "projects")
     codex, copilot = codex_decisions().write(home), copilot_decisions().write(home)
-    return [claude, codex, gemini_decisions().write(home, as_lines=as_lines, name="kelp"), copilot]
+    opencode = opencode_decisions().write(home)
+    return [claude, codex, gemini_decisions().write(home, as_lines=as_lines, name="kelp"), copilot, opencode]
 
 
 def packed(path):
@@ -97,10 +99,25 @@ def test_only_chats_are_taken_from_geminis_folder(bench, user_home):
 def test_a_backfill_counts_by_assistant(bench, user_home):
     paths = written(user_home)
     found = runs.look_for(bench.settings, [user_home])
-    assert found.by_assistant == {
-        name: (1, path.stat().st_size)
-        for name, path in zip(("Claude Code", "Codex CLI", "Gemini CLI", "Copilot CLI"), paths, strict=True)
-    }
+    *files, session = paths
+    sizes = [*(path.stat().st_size for path in files), len(session_document(session))]
+    names = ("Claude Code", "Codex CLI", "Gemini CLI", "Copilot CLI", "opencode")
+    assert found.by_assistant == {name: (1, size) for name, size in zip(names, sizes, strict=True)}
+
+
+def test_a_database_that_cannot_be_read_has_no_sessions(user_home):
+    database = opencode_decisions().write(user_home).parent
+    database.with_name("opencode.db-wal").unlink(missing_ok=True)
+    database.write_bytes(b"no database")
+    assert sessions_in(database) == []
+    with pytest.raises(OSError), open_transcript(database / "ses_1.json"):
+        pass
+
+
+def test_a_session_that_is_gone_from_its_database_is_set_aside(bench, user_home):
+    path = opencode_decisions().write(user_home)
+    bench.stage(path.with_name("ses_gone.json"))
+    assert [each.file for each in bench.run().quarantined] == [str(path.with_name("ses_gone.json"))]
 
 
 def test_each_assistants_folder_may_be_elsewhere(monkeypatch, tmp_path):
@@ -109,4 +126,6 @@ def test_each_assistants_folder_may_be_elsewhere(monkeypatch, tmp_path):
     assert folders()["codex"][0] == tmp_path / "x" / "sessions"
     monkeypatch.setenv("COPILOT_HOME", str(tmp_path / "z"))
     assert folders()["copilot"] == [tmp_path / "z" / "session-state"]
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "d"))
+    assert folders()["opencode"] == [tmp_path / "d" / "opencode" / "opencode.db"]
     assert folders()["gemini"] == [tmp_path / "y" / ".gemini" / "tmp"]

@@ -131,6 +131,7 @@ def test_reflect_lists_what_is_unsettled_and_answers_with_citations(assistant):
 def test_infer_gives_the_chain_of_decisions_with_reasons(assistant):
     chain = assistant.data("infer", target="why SQLite")["chain"]
     assert chain and [step["said_on"] for step in chain] == sorted(step["said_on"] for step in chain)
+    assert all(isinstance(step["outcomes"], list) for step in chain)
 
 
 @pytest.mark.parametrize(

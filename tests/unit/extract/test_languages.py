@@ -61,6 +61,27 @@ def test_a_name_is_no_language():
     assert spoken_in(said, LEXICON.small_words) == frozenset()
 
 
+def test_orders_in_several_languages_in_one_paragraph_are_one_fact_each():
+    orders = [
+        "Wir nehmen Docker für den Server, weil es überall läuft.",
+        "Nous utilisons toujours Redis pour le cache, jamais Memcached.",
+        "我们决定使用 SQLite 保存读数，不用 PostgreSQL。",
+        "Keep the old name of the module for the harbour.",
+    ]
+    turns = session(prompt(" ".join(orders)), text("OK, verstanden. D'accord. 好的。"))
+    rows = extract_events(turns, POLICY).to_pylist()
+    assert {row["text"] for row in rows if row["memory_type"] == "decision"} == set(orders)
+
+
+@pytest.mark.parametrize("language", ["de", "fr"])
+def test_a_paragraph_in_one_language_stays_whole(language):
+    said = {
+        "de": "Wir nehmen Docker für den Server. Das ist mit uv gebaut. pytest läuft auch dort.",
+        "fr": "Nous prenons Docker pour le serveur. Il est dans le cache de uv. pytest marche aussi.",
+    }
+    assert LEXICON.apart(said[language]) == [(said[language], LEXICON)]
+
+
 def wishes_and_choices(language):
     said = [(speaker, sentences[language]) for _, speaker, sentences in KINDS[:9]]
     turns = [prompt(words) if speaker == "user" else text(words) for speaker, words in said]

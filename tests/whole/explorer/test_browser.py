@@ -129,7 +129,7 @@ def addresses(site: Site) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("look", ["light", "dark", "narrow"])
+@pytest.mark.parametrize("look", ["light", "dark", "narrow", "zoomed"])
 def test_no_page_has_a_barrier_or_needs_to_be_moved_sideways(site, chromium, look):
     from axe_playwright_python.sync_playwright import Axe
 
@@ -137,6 +137,8 @@ def test_no_page_has_a_barrier_or_needs_to_be_moved_sideways(site, chromium, loo
     options = {"color_scheme": "dark" if look == "dark" else "light", "bypass_csp": True}
     if look == "narrow":
         options["viewport"] = {"width": 320, "height": 800}
+    if look == "zoomed":  # a window of 1280 x 800 at 200 %
+        options |= {"viewport": {"width": 640, "height": 400}, "device_scale_factor": 2}
     for page in opened(site, chromium, **options):
         for address in addresses(site)[:-1]:
             page.goto(address)

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 import pytest
 
 from cortex.flows import extract_transcripts, transcript_batches
+from cortex.flows.reading import shards
 from cortex.flows.reading.transcript_reader import read_turns
 from cortex.flows.run.run import Run
 from cortex.storage.staging import transcripts
@@ -170,6 +171,30 @@ def test_a_session_read_in_part_whose_events_fail_waits_alone_and_is_tried_again
     sound.stage(path, *others)
     sound.run(now=NOW)
     assert rows(bench.home, EVENTS) == rows(sound.home, EVENTS)
+
+
+@pytest.mark.usefixtures("contained_faults")
+def test_a_session_read_in_part_that_the_extractor_itself_fails_on_is_named_by_each_run_until_it_does_not(
+    tmp_path: Path, talk: Talk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench = Bench(tmp_path / "home", tmp_path / "projects")
+    bench.stage(talk.write(tmp_path / "projects"))
+    stopped(bench, signal.SIGKILL)
+    with monkeypatch.context() as patched:
+        for module in (extract_transcripts, shards):
+            patched.setattr(module, "extract_from", failing)
+        for _ in range(2):
+            reasons = [line.reason for line in bench.run(now=NOW).quarantined]
+            assert [reason for reason in reasons if reason.startswith("nothing extracted from session: ")]
+            assert [*bench.store.lake.notes.unextracted.values()] == [(talk.session_id,)]
+    bench.run(now=NOW)
+    assert not bench.store.lake.notes.unextracted
+    assert talk.session_id in {row["session_id"] for row in rows(bench.home, EVENTS)}
+
+
+def failing(*_: object) -> pa.Table:
+    """Fail as the extractor does on a shape that nobody foresaw."""
+    raise ValueError("nobody foresaw this")
 
 
 @pytest.mark.parametrize("before", [0, 200])

@@ -3,13 +3,17 @@
 import os
 import subprocess
 from datetime import datetime, timedelta
+from types import SimpleNamespace
 
 import pytest
 
+from cortex.explorer.page import ViewRequest
+from cortex.explorer.views.memories import show_memory
 from cortex.flows.memory import Memory
 from cortex.flows.operations.ask.listing import show
 from cortex.flows.operations.ask.reasoning import infer
 from cortex.flows.operations.ask.sql import query_tables
+from cortex.mcp.tools import reasoning_tools
 from cortex.transforms.words.ages import outcome_lines
 from tests.bench import NOW
 from tests.transcripts import KELP, START, Talk
@@ -88,6 +92,10 @@ def test_a_decision_whose_commit_was_reverted_says_so_everywhere(bench, command)
     assert details.doubt is not None and details.doubt.mark == REVERTED
     [step] = infer(bench.context, chosen(bench)["memory_id"]).chain
     assert [row["kind"] for row in step.outcomes] == ["reverted"]
+    request = ViewRequest(bench.context, "/", {"memory": step.memory_id})
+    assert show_memory(request).data["outcomes"] == outcome_lines(step.outcomes)
+    listed = reasoning_tools._step(SimpleNamespace(excerpt=400), step)
+    assert listed.data["outcomes"] == outcome_lines(step.outcomes)
 
 
 def test_a_revert_of_another_commit_is_none_of_the_decision(bench):

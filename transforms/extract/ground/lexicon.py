@@ -5,7 +5,14 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
-from cortex.transforms.extract.ground.phrases import ENGLISH, PatternSet, Phrase, Phrasebook, small_words
+from cortex.transforms.extract.ground.phrases import (
+    ENGLISH,
+    PatternSet,
+    Phrase,
+    Phrasebook,
+    language_in,
+    small_words,
+)
 from cortex.transforms.policy import Policy
 from cortex.transforms.words.facts import Reversals, Vocabulary
 from cortex.transforms.words.sentences import PROSE, is_question, sentences
@@ -136,6 +143,24 @@ class Lexicon:
         if spoken not in self._speaking:
             self._speaking[spoken] = _lexicon(self._tables, spoken)
         return self._speaking[spoken]
+
+    def apart(self, typed: str) -> list[tuple[str, "Lexicon"]]:
+        """
+        Return typed words in runs of one language, each with the lexicon that reads it.
+
+        A sentence that tells none goes with those before it. In a session of English alone all is one run.
+        """
+        parts = sentences(typed, PROSE) if self._languages != frozenset({ENGLISH}) else []
+        runs: list[tuple[str | None, list[str]]] = []
+        for part in parts:
+            language = language_in(part, self.small_words)
+            if not runs or (language and runs[-1][0] and language != runs[-1][0]):
+                runs.append((language, [part]))
+            else:
+                runs[-1] = (runs[-1][0] or language, [*runs[-1][1], part])
+        if len(runs) < 2:
+            return [(typed, self)]
+        return [(" ".join(run), self.speaking({language} if language else ())) for language, run in runs]
 
     def marked_in(self, text: str) -> Marked | None:
         """Return what an assistant's passage is marked as; markers of one type add up as evidence."""

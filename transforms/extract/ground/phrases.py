@@ -275,6 +275,23 @@ def spoken_in(texts: Collection[str], words: Mapping[str, tuple[str, ...]]) -> f
     return frozenset(frequent) | (_by_script(text) if signs else frozenset())
 
 
+def language_in(sentence: str, words: Mapping[str, tuple[str, ...]]) -> str | None:
+    """
+    Return the one language of a sentence by its script, else by its different small words; None if unsure.
+
+    >>> words = {"wir": ("de",), "für": ("de",), "we": ("en",), "use": ("en", "pt"), "for": ("en",)}
+    >>> language_in("Wir nehmen uv für alles", words), language_in("We use uv for all", words)
+    ('de', 'en')
+    >>> language_in("uv statt pip", words)
+    """
+    if scripts := _by_script(sentence):
+        return min(scripts)
+    tokens = {*_WORD.findall(sentence.lower()), *(sign for sign in sentence if not sign.isascii())}
+    counts = Counter(language for token in tokens for language in words.get(token, ())).most_common(2)
+    is_sure = bool(counts) and counts[0][1] >= FEWEST_SMALL_WORDS
+    return counts[0][0] if is_sure and (len(counts) < 2 or counts[0][1] > counts[1][1]) else None
+
+
 def _by_script(text: str) -> frozenset[str]:
     kana, han, hangul = (len(signs.findall(text)) for signs in (_KANA, _HAN, _HANGUL))
     is_japanese = kana >= FEWEST_SIGNS and kana >= LEAST_KANA_SHARE * han

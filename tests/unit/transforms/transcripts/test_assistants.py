@@ -23,9 +23,11 @@ from tests.other_assistants import (
     Codex,
     Copilot,
     Gemini,
+    OpenCode,
     codex_decisions,
     copilot_decisions,
     gemini_decisions,
+    opencode_decisions,
 )
 from tests.transcripts import decisions, lines
 
@@ -39,16 +41,16 @@ def read(data: bytes, file: str = CHAT, first_line: int = 1, start: bytes | None
     return read_transcript(whole or b"", source=source, first_line=first_line)
 
 
-def bytes_of(talk: Codex | Copilot | Gemini) -> bytes:
-    return talk.document() if isinstance(talk, Gemini) else lines(talk.records)
+def bytes_of(talk: Codex | Copilot | Gemini | OpenCode) -> bytes:
+    return talk.document() if isinstance(talk, Gemini | OpenCode) else lines(talk.records)
 
 
-def said(talk: Codex | Copilot | Gemini) -> list[tuple[str, str]]:
+def said(talk: Codex | Copilot | Gemini | OpenCode) -> list[tuple[str, str]]:
     data = bytes_of(talk)
     return [(row["kind"], row["text"]) for row in read(data).turns.to_pylist()]
 
 
-def only(talk: Codex | Copilot | Gemini, kind: str) -> dict[str, object]:
+def only(talk: Codex | Copilot | Gemini | OpenCode, kind: str) -> dict[str, object]:
     data = bytes_of(talk)
     (row,) = (row for row in read(data).turns.to_pylist() if row["kind"] == kind)
     return dict(row)
@@ -61,6 +63,9 @@ def test_the_first_bytes_tell_whose_a_transcript_is():
     assert assistant_of(json.dumps(json.loads(gemini_decisions().document())).encode()) == "gemini"
     assert assistant_of(lines(copilot_decisions().records)) == "copilot"
     assert assistant_of(b'{"id":"1","timestamp":"t","type":"session.start","data":{') == "copilot"
+    assert assistant_of(opencode_decisions().document()) == "opencode"
+    assert assistant_of(b'{"info":{"id":"ses_0","directory":"/home/dev/kelp"},"messages":[]}') == "opencode"
+    assert assistant_of(b'{"info":{"id":"1"}}') == "claude"
     assert assistant_of(b'{"type":"user.message","data":{"content":"session.start"}}') == "claude"
     assert assistant_of(lines(decisions().records)) == "claude"
     assert assistant_of(b"") == "claude"
@@ -428,6 +433,73 @@ def test_a_copilot_message_in_another_shape_is_set_aside(data):
     assert len(read(lines(records)).unread) == 1
 
 
+def test_opencodes_messages_say_what_the_others_say():
+    own, codex = (
+        [text for kind, text in said(each) if kind in ("prompt", "text")]
+        for each in (opencode_decisions("x"), codex_decisions("x"))
+    )
+    assert own == codex
+    rows = read(opencode_decisions().document()).turns.to_pylist()
+    assert [row["tool_name"] for row in rows if row["kind"] == "tool_call"] == ["TodoWrite", "Edit", "Bash"]
+    assert {(row["cwd"], row["client_version"]) for row in rows} == {("/home/dev/kelp", "opencode 1.17.3")}
+    assert [row["text"] for row in rows if row["kind"] == "thinking"] == ["One writer."]
+
+
+def test_a_document_in_which_the_folder_has_a_quote_names_it_whole():
+    assert head_of(OpenCode(cwd='/home/dev/a "b" \\ c').document(), "").cwd == '/home/dev/a "b" \\ c'
+
+
+@pytest.mark.parametrize(
+    ("talk", "status", "text"),
+    [
+        (OpenCode().run("pytest -q", "3 passed"), "ok", "3 passed"),
+        (OpenCode().run("pytest -q", "1 failed", code=1), "error", "Exit code 1\n1 failed"),
+        (OpenCode().call("read", "a = 1", filePath="a.py"), "ok", "a = 1"),
+        (OpenCode().call("read", {"status": "error", "error": "no such file"}), "error", "no such file"),
+        (OpenCode().call("read", {"status": "error", "error": {"message": "gone"}}), "error", "gone"),
+        (OpenCode().call("bash", {"status": "error", "error": "Tool execution aborted"}), "cancelled",
+         "Tool execution aborted"),
+        (OpenCode().call("bash", {"status": "error", "error": "The user rejected permission to use it."}),
+         "rejected", "The user rejected permission to use it."),
+        (OpenCode().call("read", {"status": "completed", "content": [{"type": "text", "text": "b = 2"}]}),
+         "ok", "b = 2"),
+    ],
+)  # fmt: skip
+def test_how_an_opencode_call_ended_is_read_from_status_error_and_exit_code(talk, status, text):
+    row = only(talk, "tool_result")
+    assert (row["tool_status"], row["text"]) == (status, text)
+
+
+def test_an_opencode_call_that_still_runs_has_no_result_yet():
+    assert [kind for kind, _ in said(OpenCode().call("bash", {"status": "running"}, command="ls"))] == [
+        "tool_call"
+    ]
+
+
+def test_what_opencode_puts_into_a_persons_message_is_not_the_persons():
+    assert said(OpenCode().user("Sort the imports.")) == [("prompt", "Sort the imports.")]
+    assert said(OpenCode().user("Called the Read tool", synthetic=True)) == []
+    assert said(OpenCode().user("/compact")) == []
+    assert said(OpenCode().message("synthetic", {"type": "text", "text": "Plan mode"})) == []
+
+
+def test_an_opencode_subagent_speaks_in_its_parents_session():
+    rows = read(OpenCode(parentID="ses_1").user("Look for tides.").document()).turns.to_pylist()
+    assert [(row["session_id"], row["kind"]) for row in rows] == [("ses_1", "program")]
+    assert rows[0]["agent_id"].startswith("ses_")
+
+
+def test_an_opencode_tool_that_is_not_its_own_is_a_strangers():
+    assert only(OpenCode().call("tides_levels", "2 m"), "tool_call")["tool_name"] == "mcp__tides_levels"
+    assert only(OpenCode().call("tides_levels", "2 m"), "tool_result")["trust"] == "external"
+
+
+def test_opencodes_summary_of_a_session_is_one():
+    talk = OpenCode().assistant("Goal: an export.")
+    talk.messages[-1]["info"]["summary"] = True
+    assert said(talk) == [("summary", "Goal: an export.")]
+
+
 def test_a_malformed_line_is_set_aside_and_the_rest_read():
     whole = lines(codex_decisions().records)
     broken = whole.replace(b"\n", b'\n{"timestamp":"2026\n{"type":"response_item","payload":7}\n', 1)
@@ -442,6 +514,7 @@ def test_a_malformed_line_is_set_aside_and_the_rest_read():
 @pytest.mark.parametrize("data", [b"{", b'{"messages": 1}', b"[1]", gemini_decisions().document()[:900]])
 def test_a_document_that_is_no_whole_chat_gives_nothing(data):
     assert lines_of_document(data, Head("gemini")) is None
+    assert lines_of_document(data, Head("opencode")) is None
 
 
 @given(cut=st.integers(0, len(lines(codex_decisions().records))))
@@ -458,6 +531,8 @@ def test_a_document_grown_further_gives_each_turn_of_before_again_at_its_place(c
     talk = gemini_decisions()
     before = read(talk.document(count)).turns.to_pylist()
     assert read(talk.document()).turns.to_pylist()[: len(before)] == before
+    before = read(opencode_decisions().document(count)).turns.to_pylist()
+    assert read(opencode_decisions().document()).turns.to_pylist()[: len(before)] == before
 
 
 JSON = st.recursive(
@@ -468,6 +543,7 @@ JSON = st.recursive(
 WORDS = (
     "type", "payload", "role", "content", "call_id", "output", "arguments", "action", "name", "input", "id",
     "data", "toolName", "success", "error", "context", "todos",
+    "info", "parts", "state", "time", "text",
     "toolCalls", "args", "result", "status", "thoughts", "displayContent", "timestamp", "summary", "message",
 )  # fmt: skip
 KINDS = (
@@ -486,3 +562,6 @@ def test_no_record_makes_the_reader_raise(record, is_wrapped):
     for head in heads:
         reading = read(lines(shaped), start=head)
         assert {each.reason for each in reading.unread} <= set(REASONS)
+    info = {"id": "msg_1", "role": record.get("type"), **record}
+    session = {"info": {"id": "ses_1"}, "messages": [record, {"info": info, "parts": [record]}]}
+    assert {each.reason for each in read(json.dumps(session).encode()).unread} <= set(REASONS)
