@@ -41,7 +41,7 @@ _SELF_REPORT = lazy(r"\[(?=\s*memory\s*:)", re.IGNORECASE)
 _IMAGE = lazy(r"!+(?=\[)")
 # Heading, quote, list, table and rule marks count at the start of a line, also inside a list item.
 _LEAD = lazy(r"^(?:(?:[#>*+=|~_-]+|\d{1,9}[.)])(?:\s+|$))+")
-LINK = lazy(r"!?\[([^\]]*)\]\((?:[^()]|\([^()]*\))*\)")
+LINK = lazy(r"!?\[([^\[\]]*)\]\((?:[^()]|\([^()]*\))*\)")
 EMPHASIS = lazy(r"\*\*|__|(?<![\w*])\*(?=\S)|(?<=\S)\*(?![\w*])")
 _PRIVATE = lazy(r"<private>.*?(?:</private>|\Z)", re.DOTALL | re.IGNORECASE)
 _DAY = lazy(r"(\d{4})-(\d\d)-(\d\d)T")
