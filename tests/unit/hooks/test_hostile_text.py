@@ -256,3 +256,27 @@ def test_a_fetch_by_its_path_or_without_arguments_is_a_fetch(command):
 @pytest.mark.parametrize("command", ["cat curl.md", "ls src/curling", "make man-pages"])
 def test_a_name_that_only_begins_so_is_no_fetch(command):
     assert own_prose.trust_of_call("Bash", command) == "tool"
+
+
+# What is said in private
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a<private >S</private > b",
+        "a< private\n>S< / Private> b",
+        "a＜private＞S＜／private＞ b",
+        "a<private>S<private>S</private>S</private> b",
+        "a<pri<private>S</private>vate>S</private> b",
+    ],
+)
+def test_a_private_passage_goes_however_its_tags_are_typed(text):
+    assert plain.without_private(text) == "a b"
+
+
+def test_private_passages_in_one_another_are_taken_out_in_linear_time():
+    nested = "a " + "<pri" * 20_000 + "<private>S</private>" + "vate>S</private>" * 20_000
+    assert seconds(plain.without_private, nested) < GENEROUS_SECONDS
+    assert "S" not in plain.without_private(nested)
+    assert plain.without_private("put <private key> here; S</private>") == "put <private key> here; S</private>"
