@@ -15,7 +15,6 @@ from cortex.flows.publishing.passages import passages_in
 from cortex.flows.run.model_replies import lines_replaced_by_model
 from cortex.flows.run.run import Run, stage
 from cortex.flows.stages.embed import searchable
-from cortex.flows.stages.erase import wipe
 from cortex.hooks.tokens import tokens_in
 from cortex.storage.lake.manifest import REPLACED_BY, Manifest, RefusedLoss
 from cortex.transforms.errors import LossRefused
@@ -52,12 +51,21 @@ def withdraw_forgotten(run: Run) -> None:
     """
     Remove erased memories and passages from the live tables and what is published; nothing is added.
 
-    The briefs of the scopes concerned go whole, of all projects where a global memory goes: the next run that
-    publishes makes them again. Does nothing if no erasure is due.
+    Does nothing if no erasure is due.
     """
     due = run.store.lake.notes.to_wipe
-    if not due:
-        return
+    if due:
+        _withdraw(run, due)
+        _wipe(run, due)
+
+
+def _withdraw(run: Run, due: Iterable[str]) -> None:
+    """
+    Take what was erased out of the tables of the scopes `due`.
+
+    Their briefs go whole, those of all projects where a global memory goes: the next run that publishes makes
+    them again.
+    """
     with run.report.stage("withdraw") as row:
         counts = {scope: _withdraw_rows(run, scope) for scope in due}
         row.rows_out = sum(counts.values())
@@ -69,7 +77,6 @@ def withdraw_forgotten(run: Run) -> None:
             run.store.published.drop(project_id)
         show_briefs(run)
         publish_database(run, run.readings.scopes(), "")
-    wipe(run)
 
 
 def _withdraw_rows(run: Run, scope: str) -> int:
@@ -135,6 +142,33 @@ def _forgotten_by_name(run: Run, scope: str) -> set[str]:
 def _forget_outputs(run: Run, scopes: set[str]) -> None:
     with run.store.lake.change() as change:
         change.notes = change.notes.without_outputs(REPLACED_BY, scopes)
+
+
+# -- The stage wipe: after an erasure no byte of what was erased stays in tables and files.
+
+
+@stage(reads="turns events journal calls vectors memories edges passages", writes="memories edges passages")
+def wipe(run: Run) -> None:
+    """
+    Remove the bytes that an erasure left in older versions of the tables and in unnamed files.
+
+    Where a stage failed the last good version still stands: what was erased is taken out of it first.
+    """
+    due = run.store.lake.notes.to_wipe
+    failed = [scope for scope in due if scope in run.outcome.failed]
+    if failed:
+        _withdraw(run, failed)
+    if due:
+        _wipe(run, due)
+
+
+def _wipe(run: Run, due: Iterable[str]) -> None:
+    with run.report.stage("wipe") as row:
+        for scope in due:
+            run.store.tables.purge(scope)
+            run.store.note_emptied(scope)
+        row.rows_out = run.store.lake.sweep()
+        run.store.lake.note(replace(run.store.lake.notes, to_wipe=()))
 
 
 # -- The guard: a run that would hide or remove much of what was shown publishes nothing and says so (law

@@ -3,8 +3,8 @@
 from cortex.flows.extract_transcripts import extract
 from cortex.flows.run.run import Run, stage
 from cortex.flows.stages.embed import embed, embed_memories
-from cortex.flows.stages.erase import compact, erase, wipe
-from cortex.flows.stages.guard import guard
+from cortex.flows.stages.erase import compact, erase
+from cortex.flows.stages.guard import guard, wipe
 from cortex.flows.stages.memories import (
     consolidate,
     consolidate_all,

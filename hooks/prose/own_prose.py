@@ -69,7 +69,7 @@ def trust_of_call(tool: str, argument: str) -> str | None:
 
 PASTED_LINE = lazy(
     r"^\s*(?:[➜❯$%]\s|\w+@[\w.-]+[:~]|\[?\d{1,4}[-:/.]\d{2}[-:/.]\d{2}|at .+:\d+|File \"|Traceback|Loading "
-    r"|[{}\[\]<\"'(]\S*.*[,{}\[\]>)]$|[\w.]+(?:Error|Exception): |\d+\s*[|│]|[│└├╭╰┌]|\S+\s{3,}\S+\s{3,}"
+    r"|[{}\[\]<\"'(].*[,{}\[\]>)]$|[\w.]+(?:Error|Exception): |\d+\s*[|│]|[│└├╭╰┌]|\S+\s{3,}\S+\s{3,}"
     r"|\[[\w:-]+\] |\"[\w-]+\":\s|(?:\\ )*diff --git |index [0-9a-f]{7,40}\.\.|@@ -\d|(?:---|\+\+\+) \S*/"
     r"|(?:async )?(?:def|class|import|from|const|let|var|func|return|assert|export|public|private)\b"
     r".*[:;({\[)'\"]$"
@@ -147,13 +147,16 @@ def _start_of_document(lines: list[str]) -> int:
     sections = [match for line in headings if (match := _PAGE_SECTION.match(line))]
     if len(sections) >= _FEWEST_SECTIONS and any(match[1] for match in sections):
         return next(number for number, line in enumerate(lines) if _HEADING.match(line))
-    fields: list[re.Match[str]] = []
+    fields, has_sender, has_subject = 0, False, False
     for number, line in enumerate(lines):
         line = line[:LONGEST_LINE]
-        field = _MAIL_FIELD.match(line)
-        fields = [*fields, field] if field else fields if fields and not line.strip() else []
-        if len(fields) >= _FEWEST_MAIL_FIELDS and any(f[1] for f in fields) and any(f[2] for f in fields):
-            return number + 1 - len(fields)
+        if field := _MAIL_FIELD.match(line):
+            fields += 1
+            has_sender, has_subject = has_sender or bool(field[1]), has_subject or bool(field[2])
+        elif line.strip():
+            fields, has_sender, has_subject = 0, False, False
+        if fields >= _FEWEST_MAIL_FIELDS and has_sender and has_subject:
+            return number + 1 - fields
         if _WROTE.match(line):
             return number
         if _BADGE_OR_LICENCE.search(line):

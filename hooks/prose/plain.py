@@ -41,9 +41,12 @@ _SELF_REPORT = lazy(r"\[(?=\s*memory\s*:)", re.IGNORECASE)
 _IMAGE = lazy(r"!+(?=\[)")
 # Heading, quote, list, table and rule marks count at the start of a line, also inside a list item.
 _LEAD = lazy(r"^(?:(?:[#>*+=|~_-]+|\d{1,9}[.)])(?:\s+|$))+")
-LINK = lazy(r"!?\[([^\]]*)\]\((?:[^()]|\([^()]*\))*\)")
+LINK = lazy(r"!?\[([^\[\]]*)\]\((?:[^()]|\([^()]*\))*\)")
 EMPHASIS = lazy(r"\*\*|__|(?<![\w*])\*(?=\S)|(?<=\S)\*(?![\w*])")
-_PRIVATE = lazy(r"<private>.*?(?:</private>|\Z)", re.DOTALL | re.IGNORECASE)
+# As people type it: with a space in it, or in the full-width signs of an input method.
+_PRIVATE_TAG = lazy(r"[<＜]\s{0,9}(?:([/／])\s{0,9})?private\s{0,9}[>＞]", re.IGNORECASE)
+# Taking a passage out may bring the halves of another tag together; by hand nobody comes as far as this.
+_MOST_PASSES = 4
 _DAY = lazy(r"(\d{4})-(\d\d)-(\d\d)T")
 
 # The plainest secrets only: a key known by its prefix, a value given to such a name, a login in an address, a
@@ -161,15 +164,34 @@ def without_emphasis(text: str) -> str:
 
 def without_private(text: str) -> str:
     """
-    Return `text` without `<private>…</private>` passages; one left open reaches to the end (spec 4.6).
+    Return `text` without `<private>…</private>` passages, also one in another; one left open reaches to the
+    end (spec 4.6).
 
-    >>> without_private("use A <private>and B</private>here")
+    >>> without_private("use A <private>and <private>B</private></private>here")
     'use A here'
     """
-    # Taking one passage out may bring the halves of another tag together.
-    while "<private>" in text or "<private>" in text.lower():
-        text = _PRIVATE.sub("", text)
-    return text
+    for _ in range(_MOST_PASSES):
+        if "private" not in text.lower():
+            return text
+        shorter = _outside_private(text)
+        if shorter == text:
+            return text
+        text = shorter
+    left = next((tag.start() for tag in _PRIVATE_TAG.finditer(text) if not tag[1]), len(text))
+    return text[:left]
+
+
+def _outside_private(text: str) -> str:
+    kept: list[str] = []
+    depth = position = 0
+    for tag in _PRIVATE_TAG.finditer(text):
+        if tag[1] and not depth:
+            continue
+        if not depth:
+            kept.append(text[position : tag.start()])
+        depth += -1 if tag[1] else 1
+        position = tag.end()
+    return "".join([*kept, "" if depth else text[position:]])
 
 
 def day_of(timestamp: str) -> str:

@@ -299,6 +299,11 @@ def answer_of(place: str, *arguments: str) -> str:
         return ""
 
 
+def lines_in(answer: str) -> list[str]:
+    """Return the lines of an answer; in a name or a subject other signs may stand that Python ends lines at."""
+    return answer.split("\n") if answer else []
+
+
 def repository_at(paths: Iterable[str]) -> str | None:
     """Return the first of `paths` that is a folder of a git repository with a commit on this machine."""
     folders = (path for path in paths if Path(path).is_dir())

@@ -9,10 +9,19 @@ from datetime import UTC, datetime
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from cortex.storage.ground.git import GitFailed, ask, repository_at
+from cortex.storage.ground.git import GitFailed, ask, lines_in, repository_at
 from cortex.storage.ground.git import answer_of as _git
 from cortex.transforms.brief.explanation import BranchTips
-from cortex.transforms.memory.reality import CommitEdit, Doubt, Questions, Snapshot, Tree, doubts, questions
+from cortex.transforms.memory.reality import (
+    CommitEdit,
+    Doubt,
+    Paths,
+    Questions,
+    Snapshot,
+    Tree,
+    doubts,
+    questions,
+)
 from cortex.transforms.policy import Policy
 from cortex.transforms.vocabulary import Row
 
@@ -36,6 +45,8 @@ MANIFESTS = (
 _WORD = re.compile(r"[A-Za-z][\w.@+-]*")
 _REVERT_HEAD = re.compile(r"@([0-9a-f]{40,64}) (\d+)")
 _REVERTED = re.compile(r"^This reverts commit ([0-9a-f]{7,64})")
+# The last second that a datetime can hold: a commit says any time that its author likes.
+_LAST_SECOND = int(datetime.max.replace(microsecond=0, tzinfo=UTC).timestamp())
 _LEFT_BRANCH = re.compile(r"checkout: moving from (\S+) to \S+")
 
 
@@ -65,7 +76,7 @@ def snapshot_of(place: str, asked: Questions) -> Snapshot | None:
         now = _tree(place, "HEAD", asked, asked.symbols)
     except GitFailed:
         return None
-    files = frozenset(listed.splitlines())
+    files = frozenset(lines_in(listed))
     missing = asked.symbols - now.symbols
     commits = _commits_until(place, asked.instants)
     newest = sorted(set(commits.values()), key=lambda commit: -commit[0])[:TREES_MOST]
@@ -99,8 +110,8 @@ def subjects_since(paths: Iterable[str], at: datetime, most: int) -> list[tuple[
     if place is None:
         return []
     options = (f"-n{most}", f"--since={int(at.timestamp()) + 1}", "--format=%h %ct %s")
-    lines = (line.split(" ", 2) for line in _git(place, "log", *options, "HEAD").splitlines())
-    return [(line[0], datetime.fromtimestamp(int(line[1]), UTC), line[2]) for line in lines if len(line) == 3]
+    lines = (line.split(" ", 2) for line in lines_in(_git(place, "log", *options, "HEAD")))
+    return [(line[0], _instant(line[1]), line[2]) for line in lines if len(line) == 3]
 
 
 def reverts_in(paths: Iterable[str]) -> list[Row]:
@@ -108,18 +119,21 @@ def reverts_in(paths: Iterable[str]) -> list[Row]:
     place = repository_at(paths)
     options = (f"-n{COMMITS_MOST}", "--grep=This reverts commit", "--format=@%H %ct%n%b")
     rows: list[Row] = []
-    commit, seconds = "", 0
-    for line in _git(place, "log", *options, "HEAD").splitlines() if place else ():
+    commit, at = "", _instant("0")
+    for line in lines_in(_git(place, "log", *options, "HEAD")) if place else ():
         if head := _REVERT_HEAD.fullmatch(line):
-            commit, seconds = head[1], int(head[2])
+            commit, at = head[1], _instant(head[2])
         elif reverted := _REVERTED.search(line):
-            at = datetime.fromtimestamp(seconds, UTC)
             rows.append({"commit_id": commit, "reverted_id": reverted[1], "said_at": at})
     return rows
 
 
 def _committed_at(place: str) -> datetime:
-    return datetime.fromtimestamp(int(_git(place, "log", "-n1", "--format=%ct", "HEAD") or 0), UTC)
+    return _instant(_git(place, "log", "-n1", "--format=%ct", "HEAD") or "0")
+
+
+def _instant(seconds: str) -> datetime:
+    return datetime.fromtimestamp(min(int(seconds), _LAST_SECOND), UTC)
 
 
 def _tree(place: str, commit: str, asked: Questions, symbols: frozenset[str]) -> Tree:
@@ -159,7 +173,7 @@ def _declared(place: str, commit: str) -> frozenset[str]:
 
 def _commits_until(place: str, instants: Iterable[datetime]) -> dict[datetime, tuple[int, str]]:
     """Return the last commit of HEAD's history until each instant, as (seconds, id)."""
-    lines = _git(place, "log", f"-n{COMMITS_MOST}", "--format=%ct %H", "HEAD").splitlines()
+    lines = lines_in(_git(place, "log", f"-n{COMMITS_MOST}", "--format=%ct %H", "HEAD"))
     history = sorted((int(seconds), name) for seconds, name in (line.split() for line in lines))
     times = [seconds for seconds, _ in history]
     places = {at: bisect_right(times, at.timestamp()) for at in instants}
@@ -170,18 +184,14 @@ def _deleted(place: str) -> frozenset[str]:
     # A renamed file is deleted under its old name; telling the two apart would need every file's content,
     # which a partial clone does not have.
     options = ("--no-renames", "--diff-filter=D", "--name-only", "--format=")
-    return frozenset(_git(place, "log", f"-n{COMMITS_MOST}", *options, "HEAD").splitlines())
+    return frozenset(lines_in(_git(place, "log", f"-n{COMMITS_MOST}", *options, "HEAD")))
 
 
 def _meant(files: frozenset[str], named: frozenset[str]) -> list[str]:
     """Return the files that are named by themselves or by their end, where only one has it."""
-    ends: dict[str, set[str]] = {}
-    for path in files:
-        parts = path.split("/")
-        for start in range(len(parts)):
-            ends.setdefault("/".join(parts[start:]), set()).add(path)
-    candidates = (ends.get(name.lstrip("./"), set()) for name in named)
-    return sorted({path for paths in candidates if len(paths) == 1 for path in paths})
+    paths = Paths(files)
+    candidates = (paths.ending_in(name.lstrip("./")) for name in named)
+    return sorted({path for matches in candidates if len(matches) == 1 for path in matches})
 
 
 def _edits(place: str, paths: list[str]) -> dict[str, tuple[CommitEdit, ...]]:
@@ -192,10 +202,10 @@ def _edits(place: str, paths: list[str]) -> dict[str, tuple[CommitEdit, ...]]:
     named = [f":(top,literal){path}" for path in paths]
     output = _git(place, "log", f"-n{COMMITS_MOST}", *options, "HEAD", "--", *named)
     by_path: dict[str, list[CommitEdit]] = {}
-    at = datetime.fromtimestamp(0, UTC)
-    for line in output.splitlines():
+    at = _instant("0")
+    for line in lines_in(output):
         if line.startswith("@"):
-            at = datetime.fromtimestamp(int(line[1:]), UTC)
+            at = _instant(line[1:])
         elif line.count("\t") == 2:
             added, removed, path = line.split("\t")
             if added != "-":  # of a binary file git counts no lines
@@ -206,7 +216,7 @@ def _edits(place: str, paths: list[str]) -> dict[str, tuple[CommitEdit, ...]]:
 def _unmerged(place: str) -> frozenset[str]:
     names = _git(place, "for-each-ref", "--no-merged=HEAD", "--format=%(refname:short)", "refs/heads")
     # On an older branch the trunk has moved on; what was said there holds for the project all the same.
-    return frozenset(names.splitlines()) - {_trunk(place)}
+    return frozenset(lines_in(names)) - {_trunk(place)}
 
 
 def _gone_unmerged(place: str, branches: frozenset[str]) -> frozenset[str]:
@@ -217,13 +227,12 @@ def _gone_unmerged(place: str, branches: frozenset[str]) -> frozenset[str]:
     brings what a branch made of its files under other commits: a file of it as it was there is enough.
     """
     heads = ("refs/heads", "refs/remotes/origin")
-    there = _git(place, "for-each-ref", "--format=%(refname)", *heads).splitlines()
+    there = lines_in(_git(place, "for-each-ref", "--format=%(refname)", *heads))
     gone = branches - {name.removeprefix(f"{head}/") for name in there for head in heads}
     if not gone or not there:
         return frozenset()
-    entries = [
-        line.partition("\t") for line in _git(place, "log", "-g", "--format=%H%x09%gs", "HEAD").splitlines()
-    ]
+    log = _git(place, "log", "-g", "--format=%H%x09%gs", "HEAD")
+    entries = [line.partition("\t") for line in lines_in(log)]
     tips: dict[str, str] = {}
     # The newest first: what HEAD was before it left a branch is the branch's last commit.
     for (_, _, subject), (before, _, _) in pairwise(entries):
@@ -245,7 +254,7 @@ def _is_lost(place: str, tip: str, kept: list[str]) -> bool:
 def _blobs(place: str, *commits: str) -> set[tuple[str, str]]:
     """Return (path, id) of what each file was made by some commits."""
     options = (f"-n{COMMITS_MOST}", "--format=", "--raw", "--no-abbrev", "--no-renames")
-    lines = ask(place, "log", *options, *commits, "--").splitlines()
+    lines = lines_in(ask(place, "log", *options, *commits, "--"))
     rows = (line.partition("\t") for line in lines if line.startswith(":"))
     return {(path, modes.split()[3]) for modes, _, path in rows}
 
@@ -254,7 +263,7 @@ def has_branch(paths: Iterable[str], name: str) -> bool:
     """Return whether the repository at one of `paths` has a local branch of this name."""
     place = repository_at(paths)
     listed = _git(place, "for-each-ref", "--format=%(refname)", "refs/heads") if place else ""
-    return f"refs/heads/{name}" in listed.splitlines()
+    return f"refs/heads/{name}" in lines_in(listed)
 
 
 def _trunk(place: str) -> str:
@@ -277,12 +286,18 @@ def branches_at(paths: Iterable[str], branches: Iterable[str]) -> BranchTips:
         return BranchTips({}, {})
     newest = ("--sort=-committerdate", f"--count={BRANCHES_MOST}")
     listed = _git(place, "for-each-ref", *newest, "--format=%(objectname) %(refname:short)", "refs/heads")
-    tips = {name: commit for commit, _, name in (line.partition(" ") for line in listed.splitlines())}
+    tips = {name: commit for commit, _, name in (line.partition(" ") for line in lines_in(listed))}
     within = {
         name: frozenset(
-            _git(
-                place, "for-each-ref", f"--contains={tips[name]}", "--format=%(refname:short)", "refs/heads"
-            ).splitlines()
+            lines_in(
+                _git(
+                    place,
+                    "for-each-ref",
+                    f"--contains={tips[name]}",
+                    "--format=%(refname:short)",
+                    "refs/heads",
+                )
+            )
         )
         for name in sorted(wanted & tips.keys())
     }

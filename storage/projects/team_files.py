@@ -17,6 +17,7 @@ from cortex.storage.ground.git import (
     ask,
     ask_bytes,
     change,
+    lines_in,
     refs_state,
     working_tree,
 )
@@ -87,11 +88,11 @@ def _default_branch_of(top: str) -> TeamBranch | None:
     names = [start + name for start in (_REMOTE, _LOCAL) for name in ("HEAD", *_TRUNKS)]
     line = "%(refname)%00%(symref)%00%(objectname)%00%(committerdate:unix)"
     tips: dict[str, TeamBranch] = {}
-    for row in answer_of(top, "for-each-ref", f"--format={line}", *names).splitlines():
+    for row in lines_in(answer_of(top, "for-each-ref", f"--format={line}", *names)):
         ref, symbolic, commit, at = row.split("\0")
         tips[ref] = TeamBranch(top, symbolic or ref, commit, int(at or 0))
     if not tips:  # one branch by another name, in a repository without a remote
-        rows = answer_of(top, "for-each-ref", "--count=2", f"--format={line}", _LOCAL).splitlines()
+        rows = lines_in(answer_of(top, "for-each-ref", "--count=2", f"--format={line}", _LOCAL))
         only = [row.split("\0") for row in rows]
         tips = {
             ref: TeamBranch(top, ref, commit, int(at or 0)) for ref, _, commit, at in only[: len(only) == 1]

@@ -1,6 +1,7 @@
 """Keeps what a person says on purpose: a fact, a lesson, a changed memory, what a source file does."""
 
 import os
+import stat
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -478,6 +479,7 @@ def index_files(
         _check_text(prose)
         if "\0" in str(path):
             raise UsageError(f"not a path: {str(path)!a}.", "Give the path of a source file.")
+        _check_in_its_repository(path)
     cleaned = {
         path: (_clean(_code_of(path)), _clean(" ".join(prose.split()))) for path, prose in described.items()
     }
@@ -561,8 +563,14 @@ def _is_unfit(path: Path) -> bool:
 
 def _code_of(path: Path) -> str:
     try:
-        content = path.read_bytes()
-        text = content.decode("utf-8")
+        # A pipe or a device of a repository is neither waited for nor read.
+        with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
+            status = os.fstat(file.fileno())
+            if not stat.S_ISREG(status.st_mode):
+                raise UsageError(f"{path} is not a file.", "Only source code can be indexed.")
+            # What the system makes up, as below /proc, has no size.
+            content = file.read(MAXIMUM_CODE_BYTES + 1) if status.st_size else b""
+            text = content.decode("utf-8") if len(content) <= MAXIMUM_CODE_BYTES else ""
     except IsADirectoryError as error:
         raise UsageError(
             f"{path} is a folder.", "Name a file. To list files that lack words: cortex index-code --changed"
@@ -573,12 +581,19 @@ def _code_of(path: Path) -> str:
         raise UsageError(f"Not UTF-8 text: {path}.", "Only source code can be indexed.") from error
     if len(content) > MAXIMUM_CODE_BYTES:
         raise UsageError(
-            f"{path} has {len(content):,} bytes, more than {MAXIMUM_CODE_BYTES:,}.",
+            f"{path} has {status.st_size:,} bytes, more than {MAXIMUM_CODE_BYTES:,}.",
             "Index its parts instead.",
         )
     if not text.strip():
         raise UsageError(f"{path} is empty.", "There is nothing to index.")
     return text
+
+
+def _check_in_its_repository(path: Path) -> None:
+    """Raise UsageError for a link by which a repository offers a file of the person's that is none of its."""
+    top = next((folder for folder in path.absolute().parents if (folder / ".git").exists()), None)
+    if top and not path.resolve().is_relative_to(top.resolve()):
+        raise UsageError(f"{path} leads out of its repository.", "Give the path of the file itself.")
 
 
 def _name_in_project(context: Context, store: Store, scope: str, path: Path) -> str:

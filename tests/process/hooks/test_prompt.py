@@ -790,6 +790,18 @@ def test_after_half_a_second_the_prompt_goes_on_without_and_is_counted(kiln):
         hook.stdout.close()
 
 
+def test_an_index_without_end_holds_no_prompt_up(kiln):
+    """SQLite hears no signal while it counts; who writes the index elsewhere may have made it so."""
+    with sqlite3.connect(kiln.home / "tables" / "search.sqlite") as index:
+        index.execute("alter table settings rename to former")
+        endless = "with recursive n(i) as (select 1 union all select i + 1 from n) select 'search', sum(i) from n"
+        index.execute(f"create view settings (name, value) as {endless}")
+    index.close()
+    begun = time.monotonic()
+    assert not context_of(ask(kiln, ASKED)) and time.monotonic() - begun < 5
+    assert (kiln.home / "runs" / "late_prompts").read_bytes() == b"."
+
+
 def test_where_a_late_prompt_cannot_be_counted_the_hook_ends_all_the_same(kiln):
     (kiln.home / "runs").touch()  # a file where the folder should be
     hooks = Path(prompt.__file__).resolve().parent

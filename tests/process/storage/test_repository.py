@@ -2,13 +2,15 @@
 
 import os
 import subprocess
+import tracemalloc
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from cortex.storage.ground.git import repository_at, state_of
-from cortex.storage.projects.repository import commits_since, doubts_of
+from cortex.storage.projects.repository import commits_since, doubts_of, reverts_in, subjects_since
+from cortex.storage.projects.team_files import team_branch_at
 from cortex.storage.settings.reference import read_policy
 from cortex.transforms.memory.reality import CommitEdit, rewritten_share
 from cortex.transforms.policy import Policy
@@ -33,6 +35,12 @@ class Repository:
             cwd=self.folder, check=True, capture_output=True,
             env={**os.environ, "GIT_AUTHOR_DATE": at, "GIT_COMMITTER_DATE": at, "HOME": "/nonexistent"},
         )  # fmt: skip
+
+    def answer(self, *arguments: str, given: str = "") -> str:
+        call = ["git", "-c", "user.name=T", "-c", "user.email=t@example.org", *arguments]
+        return subprocess.run(
+            call, cwd=self.folder, check=True, capture_output=True, text=True, input=given
+        ).stdout.strip()
 
     def commit(self, **files: str | None) -> None:
         """Commit texts by path (`src__store_py`); None removes the file."""
@@ -249,6 +257,46 @@ def test_a_new_commit_changes_the_state(repository):
     before = state_of([str(repository.folder)])
     repository.commit(src__new_py="x = 1\n")
     assert before and state_of([str(repository.folder)]) != before
+
+
+def test_commits_of_impossible_times_and_lines_in_names_and_subjects_are_read(repository, policy):
+    repository.commit(**{"src__a\u2028:b_py": "x\n", "src__store_py": None})
+    tree, parent = (repository.answer("rev-parse", name) for name in ("HEAD^{tree}", "HEAD"))
+    commit = repository.answer(
+        "hash-object", "-t", "commit", "-w", "--stdin", "--literally",
+        given=f"tree {tree}\nparent {parent}\nauthor T <t@example.org> 1 +0000\n"
+        "committer T <t@example.org> 999999999999999 +0000\n\n"
+        f"Mend\fa great thing\n\n@{parent} 99999999999999999\nThis reverts commit {parent}.\n",
+    )  # fmt: skip
+    repository.git("update-ref", "refs/heads/main", commit)
+    repository.git("branch", "od\u2028d")
+    folder = [str(repository.folder)]
+    assert [row["reverted_id"] for row in reverts_in(folder)] == [parent]
+    assert [subject for _, _, subject in subjects_since(folder, FIRST_DAY, 9)][0] == "Mend\fa great thing"
+    assert team_branch_at(folder)
+    last = datetime.max.replace(tzinfo=UTC)
+    claims = (
+        claim("m1", "Reading is `read_store()` in src/store.py."),
+        claim("m2", "Polling is in src/poll.py."),
+    )
+    assert list(
+        doubted(repository, policy, *claims, {**claims[1], "memory_id": "m3", "updated_at": last})
+    ) == ["m1"]
+
+
+def test_a_tree_that_is_deep_takes_no_memory(repository, policy):
+    blob = repository.answer("hash-object", "-w", "--stdin", given="x\n")
+    tree = repository.answer(
+        "mktree", given="".join(f"100644 blob {blob}\tf{number}.py\n" for number in range(40))
+    )
+    for _ in range(300):
+        tree = repository.answer("mktree", given=f"040000 tree {tree}\t{'a' * 10}\n")
+    deep = repository.answer("commit-tree", tree, "-p", "HEAD", "-m", "deep")
+    repository.git("update-ref", "refs/heads/main", deep)
+    tracemalloc.start()
+    assert doubted(repository, policy, claim("m1", "Polling is in src/poll.py.", memory_type="architecture"))
+    assert tracemalloc.get_traced_memory()[1] < 8_000_000  # 24 MB with a table of all ends of these 40 paths
+    tracemalloc.stop()
 
 
 def test_nothing_of_the_repository_is_run(repository, policy, tmp_path):

@@ -1,5 +1,6 @@
 """Editing, pinning, superseding and indexing code: at once, in the journal, and the same after a rebuild."""
 
+import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -93,6 +94,20 @@ def test_what_cannot_be_indexed_is_refused(cortex, store, content, describe, cod
     if content is not None:
         path.write_bytes(content)
     assert cortex("index-code", path, "--describe", describe, "--json").code == code
+    assert table(store, "memories") == []
+
+
+def test_no_pipe_no_device_and_no_link_out_of_a_repository_is_indexed(cortex, store, tmp_path):
+    folder = tmp_path / "clone"
+    (folder / ".git").mkdir(parents=True)
+    os.mkfifo(folder / "pipe.py")
+    for name, target in (("zero.py", "/dev/zero"), ("own.py", "/proc/self/environ"), ("key.py", "../key.py")):
+        (folder / name).symlink_to(target)
+    (tmp_path / "key.py").write_text("key = 1\n")
+    with (folder / "holes.py").open("wb") as file:
+        file.truncate(1 << 40)
+    for path in (*folder.glob("*.py"), "/dev/zero", "/proc/self/environ"):
+        assert cortex("index-code", path, "--describe", PROSE, "--json").code == 2
     assert table(store, "memories") == []
 
 

@@ -14,7 +14,7 @@ from cortex.hooks import (
     ticket,
     transcript_end,
 )
-from cortex.hooks.prose import own_prose, repeats
+from cortex.hooks.prose import own_prose, plain, repeats
 from tests.process.hooks.test_basic_brief import call, prose, result
 
 LATE = 60.0
@@ -73,6 +73,21 @@ def test_quotation_marks_that_nothing_closes_are_read_in_linear_time(text):
 )
 def test_prose_is_read_in_linear_time(text):
     assert seconds(own_prose.own_prose, text) < GENEROUS_SECONDS
+
+
+@pytest.mark.parametrize("start", "<([{\"'")
+def test_a_long_line_that_a_person_pastes_is_read_in_linear_time(start):
+    # A script or a record without spaces, cut before its end; by 50 kB it took 23 s, and by 200 kB six minutes.
+    assert seconds(own_prose.without_pasted, start * 200_000 + "x") < GENEROUS_SECONDS
+
+
+def test_many_heads_of_mails_are_read_in_linear_time():
+    assert seconds(own_prose.without_pasted, "From: a\n" * 30_000) < GENEROUS_SECONDS
+
+
+def test_brackets_that_open_no_link_are_read_in_linear_time():
+    assert seconds(plain.without_emphasis, "[" * 100_000) < GENEROUS_SECONDS
+    assert plain.without_emphasis("see [the *tide* [table](https://a.example/b_(c)) now") == "see [the tide table now"
 
 
 def test_code_over_a_lines_end_is_read_in_linear_time():
@@ -241,3 +256,27 @@ def test_a_fetch_by_its_path_or_without_arguments_is_a_fetch(command):
 @pytest.mark.parametrize("command", ["cat curl.md", "ls src/curling", "make man-pages"])
 def test_a_name_that_only_begins_so_is_no_fetch(command):
     assert own_prose.trust_of_call("Bash", command) == "tool"
+
+
+# What is said in private
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a<private >S</private > b",
+        "a< private\n>S< / Private> b",
+        "a＜private＞S＜／private＞ b",
+        "a<private>S<private>S</private>S</private> b",
+        "a<pri<private>S</private>vate>S</private> b",
+    ],
+)
+def test_a_private_passage_goes_however_its_tags_are_typed(text):
+    assert plain.without_private(text) == "a b"
+
+
+def test_private_passages_in_one_another_are_taken_out_in_linear_time():
+    nested = "a " + "<pri" * 20_000 + "<private>S</private>" + "vate>S</private>" * 20_000
+    assert seconds(plain.without_private, nested) < GENEROUS_SECONDS
+    assert "S" not in plain.without_private(nested)
+    assert plain.without_private("put <private key> here; S</private>") == "put <private key> here; S</private>"

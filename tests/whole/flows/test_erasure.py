@@ -15,12 +15,14 @@ import pytest
 
 from cortex.flows.engines import runs
 from cortex.flows.past.rebuilding import compare, rebuild
+from cortex.flows.stages import embed, memories, publish
 from cortex.hooks import prompt
 from cortex.storage.elsewhere.store_lease import lease
 from cortex.storage.lake import lake
 from cortex.storage.settings.settings import Settings
 from cortex.storage.store import Store
 from cortex.storage.tables import lance_tables
+from cortex.transforms.errors import AuditFailed
 from cortex.transforms.schemas import EVENTS, TURNS, VECTORS
 from tests.bench import NOW, Bench, contents, difference, here, leftovers
 from tests.present import clock_at
@@ -65,6 +67,29 @@ def test_no_byte_of_a_forgotten_fact_is_left_and_the_others_stay(bench):
     assert traces(bench.home, CANARY) == []
     assert bench.texts() == others
     assert leftovers(bench.home) == []
+
+
+@pytest.mark.usefixtures("contained_faults")
+@pytest.mark.parametrize(
+    ("module", "name"),
+    [(memories, "_link"), (memories, "_decay"), (publish, "draft_of"), (embed, "_embed")],
+)
+def test_where_a_stage_fails_the_last_good_version_loses_the_words(bench, monkeypatch, module, name):
+    told_canary().write(bench.projects)
+    bench.begin()
+    others = [text for text in bench.texts() if CANARY not in text]
+
+    def fail(*_, **__):
+        raise ValueError("nobody foresaw this")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(module, name, fail)
+        with pytest.raises(AuditFailed):
+            forget(bench)
+        assert traces(bench.home, CANARY) == []
+    bench.run()
+    assert bench.texts() == others
+    assert traces(bench.home, CANARY) == leftovers(bench.home) == []
 
 
 def test_reading_the_transcript_again_brings_nothing_back(bench):
