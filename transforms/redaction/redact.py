@@ -2,6 +2,7 @@
 Secrets out of text as it reads: one linear scan tells which rules may match, and judges have the last word.
 """
 
+import hashlib
 import re
 import unicodedata
 from bisect import bisect_left, bisect_right
@@ -331,6 +332,8 @@ _SPARED = ("requests",)
 # A value turned down is searched again for a secret inside. Longer ones are not: a line of 300 kB such as
 # TOKEN=TOKEN=TOKEN=... would take time by the square of its length.
 _LOOK_INSIDE_BYTES = 4096
+# So many digests of texts without a secret are kept, about 4 MB: those of the turns of 100 MB of transcripts.
+_CLEAN_MAX = 32_768
 
 
 @dataclass(frozen=True)
@@ -371,6 +374,7 @@ class Redactor:
         prefilters = [[prefilter for prefilter, _ in part] for part in parts]
         prefilters[-1].append(READS_OTHERWISE)
         self._gates = [_gate(part) for part in prefilters]
+        self._clean: set[bytes] = set()
 
     def redact(self, text: str) -> tuple[str, int]:
         """
@@ -392,9 +396,19 @@ class Redactor:
         invisible characters or full-width letters it is written with.
         """
         data = text.encode("utf-8", "surrogatepass")
-        candidates = self._candidates(data)
-        if not candidates:
+        # A turn is searched when it is read, when its rows are put together, and when they are audited.
+        digest = hashlib.blake2b(data, digest_size=16).digest()
+        if digest in self._clean:
             return []
+        findings = self._searched(data)
+        if not findings:
+            if len(self._clean) >= _CLEAN_MAX:
+                self._clean.clear()
+            self._clean.add(digest)
+        return findings
+
+    def _searched(self, data: bytes) -> list[Finding]:
+        candidates = self._candidates(data)
         findings = self._findings_in(data, candidates)
         if self._reads_otherwise in candidates and (view := plain_view(data)):
             plain = self._findings_in(view.data, self._candidates(view.data))
