@@ -28,8 +28,8 @@ ISOLATED: dict[str, str | bool | int | float | list[str]] = {
     "python_scan_all_frames": False,
 }
 
-# A question about few rows is planned for 5 to 40 ms and answered in less, and briefs, archives and tables ask
-# the same ones. So many answers are kept, to questions about at most so many bytes of rows.
+# A question about few rows is planned for 5 to 40 ms and answered in less, and briefs, archives and tables
+# ask the same ones. So many answers are kept, to questions about at most so many bytes of rows.
 ANSWERS_KEPT = 256
 BYTES_ASKED_MAX = 256 * 1024
 _answers: dict[bytes, pa.Table] = {}
@@ -43,8 +43,8 @@ def query(name: str, params: Mapping[str, object], **tables: pa.Table) -> pa.Tab
     Return the result of `transforms/sql/<name>.sql` over `tables`, with `params` for its `$names`.
 
     A call sees nothing but these tables and leaves the next nothing but its answer to the same question; the
-    connection itself is kept, since opening one takes 10 ms. Only parameters that the query names may be given. Instants
-    must be timezone-aware.
+    connection itself is kept, since opening one takes 10 ms. Only parameters that the query names may be
+    given. Instants must be timezone-aware.
 
     Raises CortexError, naming the file, if the query fails.
     """
