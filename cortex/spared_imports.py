@@ -1,7 +1,8 @@
 """
 Imports libraries without packages that they name and this program never calls through them.
 
-While they are imported, names from a spared package are placeholders; afterwards it can be imported as it is.
+While they are imported, names from a spared package, or module of one, are placeholders; afterwards it can be
+imported as it is.
 One thread at a time imports so, and only it finds the placeholders.
 """
 
@@ -49,7 +50,7 @@ class _Spared(MetaPathFinder, Loader):
     ) -> ModuleSpec | None:
         """Return the spec of such a module; None for every other."""
         is_ours = threading.get_ident() == self._thread
-        if not is_ours or fullname.partition(".")[0] not in self._packages:
+        if not is_ours or not any(f"{fullname}.".startswith(f"{name}.") for name in self._packages):
             return None
         return ModuleSpec(fullname, self, is_package=True)
 

@@ -189,6 +189,12 @@ def reading(scope: str, name: str) -> Iterator[None]:
         raise TablesDamaged(f"The table '{name}' of {scope} cannot be read.", scope) from error
 
 
+# Stages read the tables of a scope one after another, and each reading takes 10 ms however few the rows are.
+# So many datasets stay open, with their rows where these are at most so many bytes.
+DATASETS_KEPT = 64
+ROWS_KEPT_BYTES = 512 * 1024
+
+
 class LanceDataset:
     """One LanceDB dataset, opened for reading; a missing one reads as empty."""
 
@@ -198,6 +204,7 @@ class LanceDataset:
         self._scope = scope
         # Asked for once: each time is a message to LanceDB's own thread and back.
         self._names: list[str] = handle.schema.names if handle is not None else []
+        self._rows: pa.Table | None = None
 
     @property
     def version(self) -> int:
@@ -219,6 +226,8 @@ class LanceDataset:
         wanted = list(columns or schema.names)
         if self._handle is None:
             return self._table.empty().select([name for name in wanted if name in schema.names])
+        if self._rows is not None and not where and set(wanted) <= {*schema.names}:
+            return self._rows.select(wanted)
         wanted = [name for name in wanted if name in self._names or name in schema.names]
         there, key = [name for name in wanted if name in self._names], list(self._table.key)
         scan = self._handle.search().select(list(dict.fromkeys([*key, *there])))
@@ -228,7 +237,10 @@ class LanceDataset:
             rows: pa.Table = scan.limit(max(self.count(), 1)).to_arrow()
         for name in set(wanted) - set(there):
             rows = rows.append_column(schema.field(name), pa.nulls(rows.num_rows, schema.field(name).type))
-        return rows.sort_by([(name, "ascending") for name in key]).select(wanted)
+        rows = rows.sort_by([(name, "ascending") for name in key]).select(wanted)
+        if wanted == schema.names and not where and rows.nbytes <= ROWS_KEPT_BYTES:
+            self._rows = rows
+        return rows
 
 
 class LanceTables:
@@ -239,6 +251,7 @@ class LanceTables:
         self.root = home / "tables"
         self.index: SearchIndex | None = SearchIndex(self.root / SEARCH_FILE)
         self._connections: dict[str, Any] = {}
+        self._opened: dict[tuple[str, str], tuple[object, LanceDataset]] = {}
 
     def scopes(self) -> list[str]:
         """Return the scopes that have tables, sorted; other folders are not ours."""
@@ -254,8 +267,16 @@ class LanceTables:
         table = PROJECTED[name]
         if not self.exists(scope, name):
             return LanceDataset(table, None)
-        with reading(scope, name):
-            return LanceDataset(table, self._handle(scope, name), scope)
+        files = _files_below(self.root / scope / f"{name}.lance")
+        stamp, dataset = self._opened.get((scope, name), (None, None))
+        if dataset is None or stamp != files:
+            with reading(scope, name):
+                dataset = LanceDataset(table, self._handle(scope, name), scope)
+            self._opened.pop((scope, name), None)
+            if len(self._opened) >= DATASETS_KEPT:
+                del self._opened[next(iter(self._opened))]
+            self._opened[scope, name] = files, dataset
+        return dataset
 
     def reading_index(self, scopes: Sequence[str]) -> AbstractContextManager[sqlite3.Connection | None]:
         """Yield the search index to read by; None if there is none. Raises TablesDamaged."""
@@ -444,6 +465,19 @@ class LanceTables:
     def exists(self, scope: str, name: str) -> bool:
         """Return whether there is a dataset; one without rows may never have been written."""
         return has_dataset(self.root, scope, name)
+
+
+def _files_below(folder: Path | str) -> list[tuple[str, int, int]]:
+    """Return what changes with anything that is written or damaged below a folder: names, times, sizes."""
+    files = []
+    with suppress(FileNotFoundError), os.scandir(folder) as entries:  # a writer removes old versions
+        for entry in entries:
+            if entry.is_dir():
+                files += _files_below(entry.path)
+            else:
+                status = entry.stat()
+                files.append((entry.path, status.st_mtime_ns, status.st_size))
+    return sorted(files)
 
 
 class RebuiltTables(LanceTables):

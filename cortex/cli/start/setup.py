@@ -446,6 +446,13 @@ def completion(shell: str) -> Answer:
 # Set by Claude Code for what it starts.
 PROJECT_VARIABLE = "CLAUDE_PROJECT_DIR"
 
+# What the protocol's package imports for clients, other styles of servers and those over HTTP: a third of the
+# processor time until a server over standard input answers.
+SPARED = (
+    "mcp.client", "mcp.server.mcpserver", "mcp.server.auth", "mcp.server.streamable_http",
+    "mcp.server.streamable_http_manager", "httpx2", "sse_starlette", "starlette", "uvicorn",
+)  # fmt: skip
+
 
 @command("mcp", "Serve the memory to programs that speak MCP.", place=50, json=False)
 @click.option(
@@ -473,8 +480,9 @@ def mcp(context: Context, folder: Path | None, over_http: bool, host: str, port:
         _serve_team(context, host, port)
         return
     from cortex.mcp.protocol.idle_release import quick_imports
+    from cortex.spared_imports import sparing
 
-    with quick_imports():
+    with quick_imports(), sparing(*SPARED):
         from cortex.mcp.protocol.client import Client
         from cortex.mcp.server import serve_stdio
 
