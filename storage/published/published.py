@@ -401,7 +401,7 @@ class Published:
 
     def _holds(self, table: Table, rows: SnapshotRows) -> bool:
         try:
-            return isinstance(rows, pa.Table) and read_columns(self._path_of(table)).equals(rows)
+            return bool(isinstance(rows, pa.Table) and read_columns(self._path_of(table)).equals(rows))
         except _UNREADABLE:
             return False
 

@@ -107,8 +107,8 @@ def database_of_store(
             if snapshot in RANKED_BY and not path.is_file():  # an earlier version published less
                 continue
             rows = _snapshot(path)
-            is_hidden = scopes is not None and snapshot not in RULES
-            database.register(snapshot.name, rows.filter(_is_of(scopes)) if is_hidden else rows)
+            is_whole = scopes is None or snapshot in RULES
+            database.register(snapshot.name, rows if is_whole else rows.filter(_is_of(scopes or frozenset())))
         for table in FROM_THE_LAKE:
             if table.name in hidden:
                 database.register(table.name, table.empty())

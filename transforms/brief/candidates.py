@@ -131,7 +131,8 @@ def _is_tagged(row: Row, sessions: AbstractSet[str]) -> bool:
 
 def brief_project(memories: pa.Table) -> str:
     """Return the project of MEMORIES of one project and the global ones; empty if all are global."""
-    return next((name for name in pc.unique(memories["project_id"]).to_pylist() if name != GLOBAL_SCOPE), "")
+    names: list[str] = pc.unique(memories["project_id"]).to_pylist()
+    return next((name for name in names if name != GLOBAL_SCOPE), "")
 
 
 def believed(
@@ -165,6 +166,11 @@ def believed(
     for name in CHOSEN_COLUMNS:
         rows = rows.append_column(name, chosen[name])
     return rows.append_column("position", positions)
+
+
+def is_plan() -> pc.Expression:
+    """Return the condition of a plan that still has a step to do."""
+    return (pc.field("memory_type") == "progress") & pc.match_substring_regex(pc.field("text"), LIVING_PLAN)
 
 
 def eligibility_by_id(rows: pa.Table, policy: Policy) -> dict[str, Eligibility]:
