@@ -73,7 +73,7 @@ def test_a_copied_file_keeps_its_tables(samples, tmp_path):
 
 def test_the_example_for_a_notebook_finds_what_is_near(samples, capsys):
     (example,) = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
-    example = example.replace('Path.home() / ".cortex"', "samples").replace("tides-*", "tide*")
-    exec(example, {"samples": samples, "Path": Path})
+    example = example.replace('Path.home() / ".cortex"', "samples")
+    exec(example, {"samples": samples})
     near = eval(capsys.readouterr().out)
     assert len(near) == 5 and near[0][0] == 0.0 and near == sorted(near, key=lambda pair: pair[0])
