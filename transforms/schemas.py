@@ -573,7 +573,7 @@ OUTCOMES = Table(
 
 PROJECTS = Table(
     name="projects",
-    version=1,
+    version=2,
     key=("project_id",),
     columns=(
         column("project_id", pa.string(), "project"),
@@ -587,6 +587,7 @@ PROJECTS = Table(
         column("faded", pa.int64(), "memories archived by age, merging or a person", unit="count"),
         column("edges", pa.int64(), "relations between its memories", unit="count"),
         column("passages", pa.int64(), "passages of conversation that can be searched", unit="count"),
+        column("is_read_by_model", pa.bool_(), "answers of a language model about its sessions count"),
     ),
 )
 
@@ -609,7 +610,64 @@ SESSIONS = Table(
     ),
 )
 
+TELLING_ORDER = Table(
+    name="telling_order",
+    version=1,
+    key=("project_id", "memory_id"),
+    columns=(
+        column("project_id", pa.string(), "project whose brief it is about"),
+        column("memory_id", pa.string(), "memory of the project, or of scope 'global'"),
+        column(
+            "place",
+            pa.int64(),
+            "place in the order in which a language model would tell it, from 0; newer: -1 and below",
+        ),
+    ),
+)
+
+# Columns of the policy tables of the same names, as far as a ranking reads them.
+THRESHOLDS = Table(
+    name="thresholds",
+    version=1,
+    key=("name",),
+    columns=(
+        column("name", pa.string(), "threshold"),
+        column("value", pa.float64(), "its value"),
+        column("unit", pa.string(), "unit of the value"),
+        column("why", pa.string(), "where the value comes from"),
+    ),
+)
+
+MEMORY_TYPE_RULES = Table(
+    name="memory_types",
+    version=1,
+    key=("memory_type",),
+    columns=(
+        column("memory_type", pa.string(), "one of MEMORY_TYPES", one_of=MEMORY_TYPES),
+        column("half_life_days", pa.float64(), "time for confidence to halve", unit="days", null=True),
+        column("brief_lines", pa.float64(), "lines of a brief that it may take", unit="count", null=True),
+        column("brief_section", pa.string(), "heading of its section in a brief", null=True),
+        column("brief_place", pa.float64(), "place of that section; null: none", null=True),
+        column("is_binding", pa.bool_(), "a person's choice of it is raised in the brief"),
+        column("is_passed_by", pa.bool_(), "loses its room in the brief as sessions go by without it"),
+    ),
+)
+
+EVENT_TYPE_RULES = Table(
+    name="event_types",
+    version=1,
+    key=("event_type",),
+    columns=(
+        column("event_type", pa.string(), "one of EVENT_TYPES", one_of=EVENT_TYPES),
+        column("memory_type", pa.string(), "type of the memory that comes of it", null=True),
+        column("salience", pa.float64(), "how much it matters when new", unit="fraction, 0 to 1"),
+        column("is_immortal", pa.bool_(), "what comes of it does not age"),
+    ),
+)
+# What a brief is chosen by, in SQL: the policy's numbers are joined from these.
+RULES = (THRESHOLDS, MEMORY_TYPE_RULES, EVENT_TYPE_RULES)
+
 ALL_TABLES = (
     *(TURNS, EVENTS, SETTLED, REPLIES, JOURNAL, CALLS, VECTORS),
-    *(MEMORIES, EDGES, PASSAGES, METRICS, USES, OUTCOMES, PROJECTS, SESSIONS),
+    *(MEMORIES, EDGES, PASSAGES, METRICS, USES, OUTCOMES, PROJECTS, SESSIONS, TELLING_ORDER, *RULES),
 )

@@ -42,7 +42,6 @@ from cortex.storage.tables.tables import (
     INDEX_TEXT,
     PROJECTED,
     SEARCHED,
-    VECTOR,
     Dataset,
     StoredTables,
 )
@@ -215,10 +214,7 @@ def _comparable(dataset: Dataset, table: str) -> pa.Table:
     declared = PROJECTED[table].arrow.names
     if table not in SEARCHED or not dataset.count():
         return dataset.read().select(declared).combine_chunks()
-    rows = dataset.read([*declared, INDEX_TEXT, HAS_VECTOR, VECTOR])
-    if VECTOR in rows.schema.names:
-        rows = rows.append_column(HAS_VECTOR, pc.is_valid(rows[VECTOR])).drop_columns([VECTOR])
-    return rows.combine_chunks()
+    return dataset.read([*declared, INDEX_TEXT, HAS_VECTOR]).combine_chunks()
 
 
 def _compare_brief(run: Run, variant: Run, scope: str, comparison: Comparison) -> None:

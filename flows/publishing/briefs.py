@@ -17,7 +17,7 @@ from cortex.flows.run.run import Run
 from cortex.storage.projects.repository import branches_at, commits_since, doubts_of, reverts_in
 from cortex.storage.published.catalogue import other_inputs
 from cortex.storage.published.surface import Surfaces, roots_of
-from cortex.transforms.brief.candidates import eligibility_by_id
+from cortex.transforms.brief.candidates import believed, eligibility_by_id, places_in
 from cortex.transforms.brief.explanation import (
     NO_ORDER,
     Choice,
@@ -106,7 +106,6 @@ def brief_inputs(run: Run, project_id: str) -> BriefInputs:
     """Return what a project's tables and its repository say now."""
     rows = _memories_for(run, project_id)
     doubts = doubts_about(run, project_id, rows[0])
-    answer = answer_about(run, project_id)
     return BriefInputs(
         run.store.projects.name_of(project_id),
         pa.concat_tables(rows),
@@ -118,8 +117,19 @@ def brief_inputs(run: Run, project_id: str) -> BriefInputs:
         run.brief_tokens(project_id),
         _confirms_until(run, project_id),
         run.is_read_by_model(project_id),
-        TellingOrder(answer.order, answer.seen) if answer else NO_ORDER,
+        _order_of(run, project_id),
     )
+
+
+def _order_of(run: Run, project_id: str) -> TellingOrder:
+    answer = answer_about(run, project_id)
+    return TellingOrder(answer.order, answer.seen) if answer else NO_ORDER
+
+
+def telling_order(run: Run, project_id: str) -> pa.Table:
+    """Return the TELLING_ORDER of a project's brief: where a language model would tell each memory."""
+    memories, order = pa.concat_tables(_memories_for(run, project_id)), _order_of(run, project_id)
+    return places_in(memories, order, run.readings.sessions(), run.policy, project_id)
 
 
 def _confirms_until(run: Run, project_id: str) -> datetime | None:
@@ -198,7 +208,7 @@ def shown_everywhere(run: Run) -> str:
     Not of what they are made from: that changes with each session of any project, and no brief with it.
     """
     rows = run.store.tables.open(GLOBAL_SCOPE, "memories").read()
-    of_each = eligibility_by_id(rows, run.readings.sessions(), run.policy)
+    of_each = eligibility_by_id(believed(rows, run.readings.sessions(), run.policy), run.policy)
     since = sorted((name, eligibility.sessions_since) for name, eligibility in of_each.items())
     return content_id(*map(repr, rows.to_pylist()), repr(since))
 

@@ -14,7 +14,7 @@ from typing import Literal
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cortex.flows.publishing.briefs import outcomes_about
+from cortex.flows.publishing.briefs import outcomes_about, telling_order
 from cortex.flows.run.run import Run
 from cortex.hooks.evidence.statements import outcome_parts
 from cortex.storage.lake.manifest import Output
@@ -33,7 +33,9 @@ from cortex.transforms.schemas import (
     METRICS,
     OUTCOMES,
     PROJECTS,
+    RULES,
     SESSIONS,
+    TELLING_ORDER,
     TURNS,
     USES,
     UTC_US,
@@ -64,7 +66,7 @@ OF_SESSIONS = (METRICS, SESSIONS)
 # Counted again for the sessions that went on alone.
 BY_SESSION = (USES,)
 # These follow from the repository too, as the brief does.
-WITH_BRIEF = (OUTCOMES,)
+WITH_BRIEF = (OUTCOMES, TELLING_ORDER)
 
 
 @dataclass(frozen=True)
@@ -123,7 +125,7 @@ def _fingerprints_of(run: Run, table: Table) -> dict[str, str]:
             state = [*noted, *noted_of(GLOBAL_SCOPE), *calls]  # sessions are shown what holds everywhere too
         if table in WITH_BRIEF and scope != GLOBAL_SCOPE:
             rendered = outputs.get(Output("render", scope))
-            if rendered is None:
+            if rendered is None or (table is TELLING_ORDER and not run.is_read_by_model(scope)):
                 continue
             state = [*noted, rendered]
         states[scope] = content_id(*version, *state)
@@ -225,6 +227,7 @@ class ProjectFacts:
     folders: Sequence[str]
     edges: int
     passages: int
+    is_read_by_model: bool
 
 
 def project_rows(
@@ -260,6 +263,7 @@ def _project_row(each: ProjectFacts, statuses: Mapping[str, int], ended: Sequenc
         "faded": known - active,
         "edges": each.edges,
         "passages": each.passages,
+        "is_read_by_model": each.is_read_by_model,
     }
 
 
@@ -302,6 +306,8 @@ class _Derived:
             "outcomes": lambda: _outcomes_of_decisions(self._run, self._known),
             "sessions": self._sessions,
             "projects": lambda: [self._projects],
+            "telling_order": lambda: _telling_orders(self._run, self._known),
+            **{table.name: _rules(self._run, table) for table in RULES},
         }
 
     def _memories(self) -> Iterator[pa.Table]:
@@ -352,6 +358,7 @@ def _facts(run: Run, known: Snapshots) -> list[ProjectFacts]:
             each.paths,
             count(each.project_id, "edges"),
             count(each.project_id, "passages"),
+            run.is_read_by_model(each.project_id),
         )
         for each in projects
     ]
@@ -393,6 +400,19 @@ def _outcomes_of_decisions(run: Run, known: Snapshots) -> Iterator[pa.Table]:
             memories = run.store.tables.open(scope, MEMORIES.name).read()
             rows = outcomes_about(run, scope, memories)
         yield rows
+
+
+def _telling_orders(run: Run, known: Snapshots) -> Iterator[pa.Table]:
+    """Yield the TELLING_ORDER of each project that a language model has put in order."""
+    for scope in run.readings.scopes():
+        if scope == GLOBAL_SCOPE or scope in run.outcome.failed or not run.is_read_by_model(scope):
+            continue
+        rows = known.rows_of(TELLING_ORDER, scope)
+        yield telling_order(run, scope) if rows is None else rows
+
+
+def _rules(run: Run, table: Table) -> pa.Table:
+    return run.policy.tables[table.name].select(table.arrow.names).cast(table.arrow)
 
 
 def _uses(run: Run, known: Snapshots) -> Iterator[pa.Table]:

@@ -7,9 +7,8 @@ import json
 import re
 import shutil
 import sqlite3
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
 
 import pyarrow as pa
@@ -58,8 +57,6 @@ from cortex.storage.tables.tables import (
     INDEX_TEXT,
     PROJECTED,
     VECTOR,
-    VECTOR_MODEL,
-    with_vectors,
 )
 from cortex.transforms.errors import (
     FileDamaged,
@@ -69,7 +66,6 @@ from cortex.transforms.errors import (
     StoreUnreachable,
     TablesDamaged,
 )
-from cortex.transforms.schemas import VECTORS
 
 # -- The search index of a copy: machines share the tables, and each makes the index of them itself.
 
@@ -99,12 +95,11 @@ def index_tables(home: Path) -> None:
     parts = _unindexed(home)
     if not parts:
         return
-    tables, lake, path = LanceTables(home), Lake(home), home / "tables" / SEARCH_FILE
-    vectors_of = cache(lambda model: lake.read(VECTORS, model))
+    tables, path = LanceTables(home), home / "tables" / SEARCH_FILE
     with writing_to(home):
         try:
             for scope, name in sorted(parts):
-                _index_table(SearchIndex(path), tables, vectors_of, scope, name)
+                _index_table(SearchIndex(path), tables, scope, name)
         except sqlite3.OperationalError:  # of the disk, not of what the file holds
             raise
         except sqlite3.DatabaseError:
@@ -113,12 +108,10 @@ def index_tables(home: Path) -> None:
         (home / UNINDEXED_FILE).unlink(missing_ok=True)
 
 
-def _index_table(
-    index: SearchIndex, tables: LanceTables, vectors_of: Callable[[str], pa.Table], scope: str, name: str
-) -> None:
+def _index_table(index: SearchIndex, tables: LanceTables, scope: str, name: str) -> None:
     try:
-        rows = _rows_of(tables, vectors_of, scope, name) if tables.exists(scope, name) else None
-    except (TablesDamaged, FileDamaged):
+        rows = _rows_of(tables, scope, name) if tables.exists(scope, name) else None
+    except TablesDamaged:
         rows = None
     if rows is None:
         index.remove(scope, name)
@@ -126,27 +119,11 @@ def _index_table(
         index.replace(scope, name, rows, hashes_in(rows))
 
 
-def _rows_of(
-    tables: LanceTables, vectors_of: Callable[[str], pa.Table], scope: str, name: str
-) -> pa.Table | None:
-    """Return a table's rows with their vectors; None if the lake does not have these any more."""
-    import pyarrow.compute as pc  # here: most looks at a copy bring nothing in
-
-    rows = tables.open(scope, name).read(
-        [*PROJECTED[name].arrow.names, INDEX_TEXT, HAS_VECTOR, VECTOR_MODEL, ROW_HASH]
-    )
-    if HAS_VECTOR not in rows.schema.names or not pc.any(rows[HAS_VECTOR]).as_py():
-        return rows
-    if VECTOR_MODEL not in rows.schema.names:  # of an earlier version
-        return None
-    models = pc.unique(rows[VECTOR_MODEL].drop_null()).to_pylist()
-    if len(models) != 1:
-        return None
-    searched = with_vectors(rows.drop_columns([VECTOR_MODEL]), vectors_of(str(models[0])))
-    if VECTOR not in searched.schema.names:
-        return None
-    is_whole = pc.is_valid(searched[VECTOR]).to_pylist() == rows[HAS_VECTOR].to_pylist()
-    return searched if is_whole else None
+def _rows_of(tables: LanceTables, scope: str, name: str) -> pa.Table | None:
+    """Return a table's rows with their vectors; None if an earlier version wrote it without them."""
+    columns = [*PROJECTED[name].arrow.names, INDEX_TEXT, HAS_VECTOR, VECTOR, ROW_HASH]
+    rows = tables.open(scope, name).read(columns)
+    return None if HAS_VECTOR in rows.schema.names and VECTOR not in rows.schema.names else rows
 
 
 def _unindexed(home: Path) -> set[_Part]:

@@ -23,10 +23,11 @@ from cortex.hooks import brief, health
 from cortex.storage.ground.files import replacing_stored, write_stored, writing_to
 from cortex.storage.lake.lake import Lake
 from cortex.storage.lake.manifest import LakeFile
-from cortex.storage.published.catalogue import PROJECTS_FILE
+from cortex.storage.published.catalogue import PROJECTS_FILE, read_columns
 from cortex.storage.tables.search_file import published_brief
 from cortex.transforms.brief import ARCHIVE_NAME, EXPLANATION_NAME
 from cortex.transforms.brief.explanation import BranchLine, BranchTips
+from cortex.transforms.database import sql_text
 from cortex.transforms.schemas import (
     CALLS,
     EDGES,
@@ -36,7 +37,9 @@ from cortex.transforms.schemas import (
     METRICS,
     OUTCOMES,
     PROJECTS,
+    RULES,
     SESSIONS,
+    TELLING_ORDER,
     TURNS,
     USES,
     Table,
@@ -48,7 +51,11 @@ from cortex.transforms.schemas import (
 FROM_THE_LAKE = (TURNS, EVENTS, JOURNAL, CALLS)
 
 # What a run makes from it and publishes, as a table and as Parquet.
-SNAPSHOTS = (MEMORIES, EDGES, METRICS, USES, OUTCOMES, PROJECTS, SESSIONS)
+RANKED_BY = (TELLING_ORDER, *RULES)
+SNAPSHOTS = (MEMORIES, EDGES, METRICS, USES, OUTCOMES, PROJECTS, SESSIONS, *RANKED_BY)
+
+# Views on snapshots: queries of transforms/sql that a run asks of the same tables.
+RANKINGS = ("brief_candidates",)
 
 # Turns whose words somebody chose: what a search by meaning looks through.
 _PROSE = ("prompt", "command", "text", "rejection", "choice", "plan", "summary", "recap")
@@ -81,11 +88,30 @@ VIEW_MEANINGS = {
     "outcomes": "What came of decisions: reverted, complained about, contradicted, or held.",
     "projects": "The projects, with folders, sessions and how much each remembers.",
     "sessions": "The sessions: when, on which branch, what came of each and what was left open.",
+    "telling_order": "Memories in the order in which a language model would tell them; without one, nothing.",
+    "thresholds": "The thresholds of the policy that is in force.",
+    "memory_types": "The policy by type of memory: half-life, and room in a brief.",
+    "event_types": "The policy by type of event.",
+    "brief_candidates": "What the brief of each project chooses from, in order, with rank and reason.",
     "passages": "The turns that are prose: prompts, answers, plans, choices, summaries.",
     "tool_calls": "One row a tool call, with its result, status and seconds.",
 }
 
 _VIEW_COLUMNS = {
+    "brief_candidates": {
+        "project_id": "project whose brief it is",
+        "section": "memory type whose section it stands in",
+        "kind": "plans, or its memory type",
+        "position": "its place among those of its kind, from 1",
+        "is_candidate": "among those that the brief chooses from",
+        "memory_id": "memory of the project, or of scope 'global'",
+        "rank": "rank, with what is added for a person's words",
+        "place": "place in the order of a language model, if there is one",
+        "is_on_purpose": "a person remembered, edited or pinned it",
+        "sessions_since": "sessions since it was said or recalled, of a type that sessions pass by [count]",
+        "tier": "room that it gets: full, short or archive; null: no such type",
+        "reason": "why it stands there",
+    },
     "tool_calls": {
         "argument": "salient argument of the call: a command, a path",
         "status": "one of TOOL_STATUSES; null where no result came",
@@ -97,6 +123,12 @@ _VIEW_COLUMNS = {
 ALL_NAMES = tuple(VIEW_MEANINGS)
 
 
+def create_rankings(database: Any) -> None:
+    """Create the views of RANKINGS in a database that has the snapshots."""
+    for name in RANKINGS:
+        database.execute(f"create view {name} as {sql_text(name)}")
+
+
 def comments(*, is_sealed: bool) -> Iterator[str]:
     """Yield the statements that comment on every table, view and column; of a sealed lake on snapshots."""
     for table in SNAPSHOTS if is_sealed else (*FROM_THE_LAKE, *SNAPSHOTS):
@@ -104,6 +136,10 @@ def comments(*, is_sealed: bool) -> Iterator[str]:
         yield f"comment on {kind} {table.name} is {_quoted(VIEW_MEANINGS[table.name])}"
         for name in table.arrow.names:
             yield f"comment on column {table.name}.{name} is {_quoted(table.meaning(name))}"
+    for ranking in RANKINGS:
+        yield f"comment on view {ranking} is {_quoted(VIEW_MEANINGS[ranking])}"
+        for name, meaning in _VIEW_COLUMNS[ranking].items():
+            yield f"comment on column {ranking}.{name} is {_quoted(meaning)}"
     for view in () if is_sealed else LAKE_VIEWS:
         yield f"comment on view {view} is {_quoted(VIEW_MEANINGS[view])}"
         own = _VIEW_COLUMNS.get(view, {})
@@ -338,8 +374,10 @@ class Published:
         with writing_to(self._home):
             for table in SNAPSHOTS:
                 rows = derived.get(table.name, table.empty())
-                pieces = [rows] if isinstance(rows, pa.Table) else rows()
                 inputs = fingerprints.get(table.name, {})
+                if table in RULES and self._holds(table, rows):
+                    continue
+                pieces = [rows] if isinstance(rows, pa.Table) else rows()
                 write_snapshot(self._home, self._path_of(table), table, pieces, inputs)
             self._replace_database(lake, merged)
 
@@ -360,6 +398,12 @@ class Published:
     def snapshot(self, table: Table) -> SnapshotFile:
         """Return a snapshot for reading, scope by scope; of nothing if it is unreadable."""
         return SnapshotFile(self._path_of(table), table)
+
+    def _holds(self, table: Table, rows: SnapshotRows) -> bool:
+        try:
+            return bool(isinstance(rows, pa.Table) and read_columns(self._path_of(table)).equals(rows))
+        except _UNREADABLE:
+            return False
 
     def _path_of(self, table: Table) -> Path:
         return self.root / f"{table.name}.parquet"
@@ -391,6 +435,7 @@ class Published:
             database.execute(f"create view {table.name} as {view}")
         for name, select in ({} if lake.key_id else LAKE_VIEWS).items():
             database.execute(f"create view {name} as {select}")
+        create_rankings(database)
         for comment in comments(is_sealed=bool(lake.key_id)):
             database.execute(comment)
         database.execute("use memory")

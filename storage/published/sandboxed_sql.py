@@ -6,6 +6,7 @@ begins with `select` can write: `with x as (copy …) …` is one statement, of 
 
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 import duckdb
@@ -20,13 +21,15 @@ from cortex.storage.lake.manifest import LakeFile
 from cortex.storage.published.published import (
     FROM_THE_LAKE,
     LAKE_VIEWS,
+    RANKED_BY,
     SNAPSHOTS,
     Published,
+    create_rankings,
     view_of,
 )
 from cortex.transforms.database import ISOLATED, open_isolated
 from cortex.transforms.errors import NotFound, TablesDamaged, UsageError
-from cortex.transforms.schemas import TURNS, Table, values
+from cortex.transforms.schemas import RULES, TURNS, Table, values
 
 # A person's query may use every core. What does not fit into memory ends with an error: DuckDB would put
 # rows into a folder `.tmp` where the command is called, and leave it there when killed.
@@ -73,6 +76,7 @@ def database_of(tables: Mapping[str, pa.Table]) -> duckdb.DuckDBPyConnection:
         database.register(name, rows)
     for name, select in LAKE_VIEWS.items():
         database.execute(f"create view {name} as {select}")
+    create_rankings(database)
     return database
 
 
@@ -99,8 +103,12 @@ def database_of_store(
     database = open_isolated({**ASKED, **limited})
     try:
         for snapshot in SNAPSHOTS:
-            rows = _snapshot(published.root / f"{snapshot.name}.parquet")
-            database.register(snapshot.name, rows if scopes is None else rows.filter(_is_of(scopes)))
+            path = published.root / f"{snapshot.name}.parquet"
+            if snapshot in RANKED_BY and not path.is_file():  # an earlier version published less
+                continue
+            rows = _snapshot(path)
+            is_whole = scopes is None or snapshot in RULES
+            database.register(snapshot.name, rows if is_whole else rows.filter(_is_of(scopes or frozenset())))
         for table in FROM_THE_LAKE:
             if table.name in hidden:
                 database.register(table.name, table.empty())
@@ -116,6 +124,8 @@ def database_of_store(
         for name, select in LAKE_VIEWS.items():
             if not lake.key_id or _names(query, name):
                 database.execute(f"create view {name} as {select}")
+        with suppress(duckdb.CatalogException, duckdb.BinderException):  # by an earlier version
+            create_rankings(database)
     except FileNotFoundError as error:
         raise NotFound(
             f"A file of the store is gone: {error}.",

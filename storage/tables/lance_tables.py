@@ -78,7 +78,7 @@ def condition(where: Filter | None) -> str | None:
 
 
 def hashes_in(rows: pa.Table) -> list[int]:
-    """Return the hash of each row, as `with_row_hash` appended them."""
+    """Return the hash of each row, as `as_stored` appended them."""
     hashes: list[int] = rows[ROW_HASH].cast(pa.uint64()).to_numpy().tolist()
     return hashes
 
@@ -90,18 +90,21 @@ def stored_hashes(handle: Any | None) -> list[int]:
     return sorted(hashes_in(handle.search().select([ROW_HASH]).limit(max(handle.count_rows(), 1)).to_arrow()))
 
 
-def without_vectors(rows: pa.Table) -> pa.Table:
-    """Return rows that say of a vector only whether there is one."""
-    if VECTOR not in rows.schema.names:
-        return rows
-    import pyarrow.compute as pc
+def as_stored(rows: pa.Table) -> pa.Table:
+    """
+    Return rows as a dataset has them: whether they have a vector, its numbers in half precision, and a hash.
 
-    return rows.drop_columns([VECTOR]).append_column(HAS_VECTOR, pc.is_valid(rows[VECTOR]))
+    The hash is over all other columns; of the vector only whether it is there.
+    """
+    vectors = rows[VECTOR] if VECTOR in rows.schema.names else None
+    if vectors is not None:
+        import pyarrow.compute as pc
 
-
-def with_row_hash(rows: pa.Table) -> pa.Table:
-    """Return `rows` with a hash over all other columns; of the vector only whether it is there."""
-    return rows.append_column(pa.field(ROW_HASH, pa.uint64()), _row_hashes(without_vectors(rows)))
+        rows = rows.drop_columns([VECTOR]).append_column(HAS_VECTOR, pc.is_valid(vectors))
+    hashed = rows.append_column(pa.field(ROW_HASH, pa.uint64()), _row_hashes(rows))
+    if vectors is None:
+        return hashed
+    return hashed.append_column(VECTOR, vectors.cast(pa.list_(pa.float16(), vectors.type.list_size)))
 
 
 def _row_hashes(rows: pa.Table) -> "pa.ChunkedArray[Any]":
@@ -295,7 +298,7 @@ class LanceTables:
         version. Compacts, prunes old versions and brings the search index up to date in the same call. A
         dataset that cannot be read is made from nothing.
         """
-        stored = with_row_hash(self._stored(rows))
+        stored = as_stored(rows)
         with writing_to(self.home):
             try:
                 changed = self._replace(scope, name, stored)
@@ -307,10 +310,6 @@ class LanceTables:
             if self.index is not None:  # second: a run killed here makes the table again
                 self.index.replace(scope, name, rows, hashes_in(stored))
             return changed
-
-    def _stored(self, rows: pa.Table) -> pa.Table:
-        """Return rows as the dataset has them."""
-        return without_vectors(rows)
 
     def _replace(self, scope: str, name: str, rows: pa.Table) -> int:
         table = PROJECTED[name]
@@ -328,7 +327,7 @@ class LanceTables:
         Returns how many rows were written or removed; None if the table is to be replaced as a whole: it
         has other columns or cannot be read, or the search index holds other rows.
         """
-        stored, (key,) = with_row_hash(self._stored(rows)), PROJECTED[name].key
+        stored, (key,) = as_stored(rows), PROJECTED[name].key
         with writing_to(self.home):
             try:
                 if not self.exists(scope, name):
@@ -368,7 +367,7 @@ class LanceTables:
 
         For what is too large to be handed over at once.
         """
-        stored = with_row_hash(self._stored(rows))
+        stored = as_stored(rows)
         with writing_to(self.home):
             if self.exists(scope, name):
                 self._handle(scope, name).add(in_own_buffers(stored), on_bad_vectors="null")
@@ -389,8 +388,7 @@ class LanceTables:
             self._drop_dataset(scope, name)
             self.replace(scope, name, rows)
             if self.index is not None:
-                hashes = hashes_in(with_row_hash(self._stored(rows)))
-                self.index.replace(scope, name, rows, hashes, keeps=False)
+                self.index.replace(scope, name, rows, hashes_in(as_stored(rows)), keeps=False)
 
     def settle_search(self, settings: str, ranks: Sequence[tuple[str, int]]) -> bool:
         """Make these what the prompt hook searches by; return whether they were not already."""
@@ -494,16 +492,13 @@ class RebuiltTables(LanceTables):
         count = 0
         for name, table in PROJECTED.items():
             if self.exists(scope, name):
-                rows = self._handle(scope, name).to_arrow().drop_columns([ROW_HASH])
+                rows = self._handle(scope, name).to_arrow()
+                rows = rows.select([each for each in rows.schema.names if each not in (ROW_HASH, HAS_VECTOR)])
             else:
                 rows = table.empty()
             self._live.replace_whole(scope, name, rows)
             count += rows.num_rows
         return count
-
-    def _stored(self, rows: pa.Table) -> pa.Table:
-        """Return rows as they are: of their vectors the live index is made."""
-        return rows
 
     def remove(self) -> None:
         """Remove what was not put in place, and what was replaced."""
@@ -536,9 +531,10 @@ class LanceTablesInMemory(LanceTables):
         """Make `rows` the dataset's content and return how many."""
         if rows.num_rows:
             database = _connect("memory://")
-            self._handles[scope, name] = database.create_table(name, rows, on_bad_vectors="null")
+            stored = as_stored(rows)
+            self._handles[scope, name] = database.create_table(name, stored, on_bad_vectors="null")
             if self.index is not None:
-                self.index.replace(scope, name, rows, hashes_in(with_row_hash(without_vectors(rows))))
+                self.index.replace(scope, name, rows, hashes_in(stored))
         return int(rows.num_rows)
 
     def update(self, scope: str, name: str, rows: pa.Table, where: Filter) -> int | None:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Any, Literal, cast
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -34,18 +34,19 @@ from cortex.transforms.brief.wording import (
     tells_of_the_hour,
     without_provenance,
 )
-from cortex.transforms.extract.ground.candidate import PERSONS_LAYERS, TAG_LAYER
-from cortex.transforms.memory.lifecycle import TIER_COLUMNS, immortal_tiers, sessions_of
+from cortex.transforms.database import query
+from cortex.transforms.extract.ground.candidate import TAG_LAYER
+from cortex.transforms.memory.lifecycle import sessions_of
 from cortex.transforms.memory.quality import brief_wording, reason_not_alone
 from cortex.transforms.policy import Policy
 from cortex.transforms.schemas import (
     EPOCH,
-    TRUSTS,
+    TELLING_ORDER,
     TURNS,
     Row,
     values,
 )
-from cortex.transforms.vocabulary import TEAM_LAYER
+from cortex.transforms.vocabulary import GLOBAL_SCOPE
 from cortex.transforms.words.sentences import words_in
 
 # -- Which memories a brief may show, and in what length (spec 5.2, 8.4).
@@ -53,14 +54,21 @@ from cortex.transforms.words.sentences import words_in
 # A memory's place in the order of a language model, from 0; what it has not seen counts down from -1.
 ORDER_PLACE = "place"
 CHOOSING_COLUMNS = [
-    *("memory_id", "memory_type", "text", "files", "status", "trust", "confidence", "initial_confidence"),
-    *("is_pinned", "rank", "updated_at", "project_id", "last_accessed_at", "source_type", ORDER_PLACE),
+    *("memory_id", "memory_type", "text", "files", "trust", "updated_at", "project_id", "source_type"),
     *("valid_until", "closed_by"),
 ]
-BELIEVED_TRUSTS = TRUSTS[TRUSTS.index("assistant") :]
+# What is chosen by: columns of MEMORIES that `brief_candidates.sql` reads.
+RANKED_COLUMNS = [
+    *("memory_id", "project_id", "memory_type", "text", "status", "source_type", "trust", "is_pinned"),
+    *("initial_confidence", "confidence", "updated_at", "last_accessed_at", "rank", "evidence"),
+]
+CHOSEN_COLUMNS = [
+    *("section", "kind", "is_candidate", "rank", ORDER_PLACE, "is_on_purpose", "sessions_since", "tier"),
+]
 ARCHIVE = "archive"
 # Sessions of a store that was never fed: nothing has passed a memory by.
 NO_SESSIONS = sessions_of(TURNS.empty(), {})
+NO_PLACES = TELLING_ORDER.empty()
 
 
 @dataclass(frozen=True)
@@ -72,40 +80,18 @@ class Eligibility:
     tier: str | None = None
 
 
-def with_choices_first(memories: pa.Table, policy: Policy) -> pa.Table:
+def places_in(
+    memories: pa.Table, order: TellingOrder, sessions: pa.Table, policy: Policy, project_id: str
+) -> pa.Table:
     """
-    Return MEMORIES with the rank raised of what a person said on purpose, and of what one chose or wishes.
-
-    What is said on purpose is raised above all else; a choice, and what a team reviewed, binds more than what
-    an assistant settled.
-    """
-    layers = pc.struct_field(pc.list_flatten(memories["evidence"]), "layer")
-    is_by_person = pc.or_(*(pc.ends_with(layers, end) for end in PERSONS_LAYERS))
-    is_told = pc.or_(is_by_person, pc.starts_with(layers, TEAM_LAYER))
-    by_person = set(pc.list_parent_indices(memories["evidence"]).filter(is_told).to_pylist())
-    is_binding = [kind in policy.types_with("is_binding") for kind in memories["memory_type"].to_pylist()]
-    bonus, lead = policy.threshold("brief_choice_bonus"), policy.threshold("brief_explicit_bonus")
-    on_purpose = is_on_purpose(memories).to_pylist()
-    raised = pa.array(
-        [
-            lead * bool(meant) + bonus * (at in by_person and binds)
-            for at, (meant, binds) in enumerate(zip(on_purpose, is_binding, strict=True))
-        ],
-        pa.float64(),
-    )
-    position = memories.schema.get_field_index("rank")
-    return memories.set_column(position, "rank", pc.add(memories["rank"], raised))
-
-
-def with_places(memories: pa.Table, order: TellingOrder, sessions: pa.Table, policy: Policy) -> pa.Table:
-    """
-    Return MEMORIES with the column ORDER_PLACE, null for all where `order` is empty.
+    Return the TELLING_ORDER of a project's brief over MEMORIES, without rows where `order` is empty.
 
     What was tagged in the last sessions, and what is newer than the order, comes before it, the newest first.
     What the order names and a consolidation took up stands for what it became.
     """
-    columns = ["memory_id", "project_id", "updated_at", "evidence", "merged_into"]
-    rows = memories.select(columns).to_pylist() if order.memory_ids else []
+    if not order.memory_ids:
+        return NO_PLACES
+    rows = memories.select(["memory_id", "project_id", "updated_at", "evidence", "merged_into"]).to_pylist()
     into = {row["memory_id"]: row["merged_into"] for row in rows if row["merged_into"]}
     seen = {*order.seen, *(into[name] for name in into if name in order.seen)}
     places: dict[str, int] = {}
@@ -119,8 +105,9 @@ def with_places(memories: pa.Table, order: TellingOrder, sessions: pa.Table, pol
         sorted(fresh, key=lambda row: (row["updated_at"], row["memory_id"])), start=1
     ):
         places[row["memory_id"]] = -before
-    given = [places.get(row["memory_id"]) for row in rows] if rows else [None] * memories.num_rows
-    return memories.append_column(ORDER_PLACE, pa.array(given, pa.int64()))
+    known = [row["memory_id"] for row in rows if row["memory_id"] in places]
+    given = [{"project_id": project_id, "memory_id": name, ORDER_PLACE: places[name]} for name in known]
+    return TELLING_ORDER.of(given)
 
 
 def _taken_up(name: str, into: Mapping[str, str]) -> str:
@@ -142,32 +129,43 @@ def _is_tagged(row: Row, sessions: AbstractSet[str]) -> bool:
     return any(place["layer"] == TAG_LAYER and place["session_id"] in sessions for place in row["evidence"])
 
 
-def believed(memories: pa.Table, policy: Policy) -> pa.Table:
-    """Return the rows that may be shown at all: what chooses among them, and their position in `memories`."""
-    # How sure a fact was when it was said decides whether it is told at all. Age makes it weaker by half in a
-    # month and no less true in a week: it is told until it fades (spec 8.2). Where the work stands does not
-    # get less true while nobody works on it. What a person pinned is wanted however sure it is.
-    is_sure = pc.field("initial_confidence") >= policy.threshold("brief_min_confidence")
-    is_fresh = pc.field("confidence") >= policy.threshold("archive_below_confidence")
-    is_state = is_plan() | (pc.field("memory_type") == "outcome")
-    is_told = (is_sure & (is_fresh | is_state)) | pc.field("is_pinned")
-    is_believed = pc.field("trust").isin(BELIEVED_TRUSTS)
-    positions = pa.array(range(memories.num_rows), pa.int64())
-    # Without the evidence: moving it with each filter takes most of the time over 50,000 memories.
-    if ORDER_PLACE not in memories.schema.names:
-        memories = memories.append_column(ORDER_PLACE, pa.nulls(memories.num_rows, pa.int64()))
-    slim = memories.select(CHOOSING_COLUMNS).append_column("position", positions)
-    slim = slim.append_column("is_on_purpose", is_on_purpose(memories))
-    return slim.filter((pc.field("status") == "active") & is_believed & is_told)
+def brief_project(memories: pa.Table) -> str:
+    """Return the project of MEMORIES of one project and the global ones; empty if all are global."""
+    names: list[str] = pc.unique(memories["project_id"]).to_pylist()
+    return next((name for name in names if name != GLOBAL_SCOPE), "")
 
 
-def is_on_purpose(memories: pa.Table) -> "pa.ChunkedArray[Any]":
-    """Return, by row of MEMORIES, whether a person remembered, edited or pinned it: they want it told."""
-    # What was indexed from code stays that when a person edits it, and is believed as theirs from then on.
-    is_code = pc.equal(memories["source_type"], pa.scalar("code_index"))
-    is_edited_code = pc.and_(is_code, pc.equal(memories["trust"], pa.scalar("user")))
-    is_worded = pc.or_(pc.equal(memories["source_type"], pa.scalar("explicit")), is_edited_code)
-    return cast("pa.ChunkedArray[Any]", pc.or_(is_worded, memories["is_pinned"]))
+def believed(
+    memories: pa.Table,
+    sessions: pa.Table,
+    policy: Policy,
+    *,
+    places: pa.Table = NO_PLACES,
+    is_read_by_model: bool = True,
+) -> pa.Table:
+    """
+    Return what a brief may show of MEMORIES of one project and the global ones, in the order it is taken in.
+
+    Rows have CHOOSING_COLUMNS, the CHOSEN_COLUMNS of `brief_candidates.sql`, and their `position` in
+    `memories`.
+    """
+    project = {"project_id": brief_project(memories), "is_read_by_model": is_read_by_model}
+    chosen = query(
+        "brief_candidates",
+        {},
+        memories=memories.select(RANKED_COLUMNS),
+        sessions=sessions.select(["project_id", "session_id", "started_at"]).rename_columns(
+            ["project_id", "session_id", "began_at"]
+        ),
+        projects=pa.Table.from_pylist([project]),
+        telling_order=places,
+        **{name: policy.tables[name] for name in ("memory_types", "event_types", "thresholds")},
+    )
+    positions = pc.index_in(chosen["memory_id"], value_set=memories["memory_id"].combine_chunks())
+    rows = memories.select(CHOOSING_COLUMNS).take(positions)
+    for name in CHOSEN_COLUMNS:
+        rows = rows.append_column(name, chosen[name])
+    return rows.append_column("position", positions)
 
 
 def is_plan() -> pc.Expression:
@@ -175,12 +173,11 @@ def is_plan() -> pc.Expression:
     return (pc.field("memory_type") == "progress") & pc.match_substring_regex(pc.field("text"), LIVING_PLAN)
 
 
-def eligibility_by_id(rows: pa.Table, sessions: pa.Table, policy: Policy) -> dict[str, Eligibility]:
+def eligibility_by_id(rows: pa.Table, policy: Policy) -> dict[str, Eligibility]:
     """Return the eligibility of each believed decision and plan, by memory_id; no other row has one."""
     types = pa.array(sorted(policy.types_with("is_passed_by")), pa.string())
     passed_by = rows.filter(pc.field("memory_type").isin(types))
-    tiers = immortal_tiers(passed_by.select(TIER_COLUMNS), sessions, policy)
-    columns = (values(tiers, name) for name in ("memory_id", "sessions_since", "tier"))
+    columns = (values(passed_by, name) for name in ("memory_id", "sessions_since", "tier"))
     return {name: Eligibility(since, tier) for name, since, tier in zip(*columns, strict=True)}
 
 
@@ -190,14 +187,8 @@ def archived_decisions(memories: pa.Table, sessions: pa.Table, policy: Policy) -
 
     Takes MEMORIES of one project and the global ones, ranked, and their sessions.
     """
-    rows = believed(with_choices_first(memories, policy), policy)
-    place_of = dict(zip(values(rows, "memory_id"), values(rows, "position"), strict=True))
-    archived = [
-        place_of[name]
-        for name, eligibility in eligibility_by_id(rows, sessions, policy).items()
-        if eligibility.tier == ARCHIVE
-    ]
-    oldest_last = memories.take(pa.array(sorted(archived), pa.int64()))
+    rows = believed(memories, sessions, policy)
+    oldest_last = memories.take(rows.filter(pc.field("tier") == ARCHIVE)["position"])
     return oldest_last.sort_by([("updated_at", "descending"), ("memory_id", "ascending")])
 
 
@@ -277,7 +268,6 @@ def _item(statements: list[str], tail: str) -> str:
 
 # -- What a brief is chosen from: the best memories of each section, and what keeps some out (spec 11.2).
 
-Order = list[tuple[str, Literal["ascending", "descending"]]]
 OWN_WORDS = frozenset(("explicit", "code_index"))
 # What was said on the last day of work tells which files are in play.
 LAST_WORK = timedelta(days=1)
@@ -360,23 +350,19 @@ def candidates_of(
     """
     Return the candidates for a brief in the order in which they are taken, section by section.
 
-    Takes MEMORIES with `is_on_purpose`, those of them that are believed (`believed`), and the mark
-    printed behind each that something disagrees with, by memory_id. What rules made is told newest first.
-    With a column ORDER_PLACE in both, what has a place in it goes by that.
+    Takes MEMORIES, those of them that are believed (`believed`), and the mark printed behind each that
+    something disagrees with, by memory_id. What rules made is told newest first.
     """
     in_play = _files_in_play(rows)
     candidates: list[LineCandidate] = []
     for section in policy.brief_sections():
-        best = [
-            memories.take(_best(rows, kind, eligibility, policy, is_ranked=is_read_by_model)).to_pylist()
-            for kind in _kinds(section)
-        ]
-        known = (eligibility.get(row["memory_id"], Eligibility()) for part in best for row in part)
+        best = _best(memories, rows, section)
+        known = (eligibility.get(row["memory_id"], Eligibility()) for row in best)
         of_section = [
             _candidate(
                 section, row, disputes.get(row["memory_id"], ""), place, in_play, policy, is_read_by_model
             )
-            for row, place in zip((row for part in best for row in part), known, strict=True)
+            for row, place in zip(best, known, strict=True)
         ]
         if section == "decision":
             of_section = _newest_decisions_first(of_section, policy)
@@ -454,43 +440,11 @@ def _newest_decisions_first(candidates: list[LineCandidate], policy: Policy) -> 
 # Best of each section
 
 
-def _kinds(section: str) -> tuple[str, ...]:
-    return (STATE, "plans") if section == STATE else (section,)
-
-
-def _best(
-    rows: pa.Table, kind: str, eligibility: Mapping[str, Eligibility], policy: Policy, *, is_ranked: bool
-) -> "pa.ChunkedArray[Any]":
-    """
-    Return the positions of the best rows of a kind, in an order that does not depend on theirs.
-
-    Those in the decisions archive last, then pinned first and what was said on purpose, then by rank
-    (decisions, outcomes, plans and progress, and all that is not ranked: newest first). Twice as many as the
-    section may show, since repetitions fall away later.
-    """
-    memory_type = "progress" if kind == "plans" else kind
-    rows_of_type = rows.filter(pc.field("memory_type") == memory_type)
-    if memory_type == "progress":
-        is_open = is_plan() | pc.is_valid(pc.field(ORDER_PLACE))
-        rows_of_type = rows_of_type.filter(is_open if kind == "plans" else ~is_open)
-    has_place = pc.is_valid(rows_of_type[ORDER_PLACE])
-    placed = rows_of_type.filter(has_place).sort_by([(ORDER_PLACE, "ascending"), ("memory_id", "ascending")])
-    rows_of_type = rows_of_type.filter(pc.invert(has_place))
-    archived = [name for name, known in eligibility.items() if known.tier == ARCHIVE]
-    is_archived = pc.is_in(rows_of_type["memory_id"], pa.array(archived, pa.string()))
-    rows_of_type = rows_of_type.append_column("is_archived", is_archived)
-    order: Order = [
-        ("is_archived", "ascending"),
-        ("is_pinned", "descending"),
-        ("is_on_purpose", "descending"),
-        ("rank", "descending"),
-        ("updated_at", "descending"),
-    ]
-    if memory_type in ("progress", STATE, "decision") or not is_ranked:
-        order.remove(("rank", "descending"))
-    best = rows_of_type.sort_by([*order, ("memory_id", "ascending")])
-    best = best.slice(0, 2 * policy.brief_lines(memory_type))
-    return pa.chunked_array([*placed["position"].chunks, *best["position"].chunks], pa.int64())
+def _best(memories: pa.Table, rows: pa.Table, section: str) -> list[Row]:
+    """Return the MEMORIES of a section that a brief chooses from, as they are taken, by raised rank."""
+    best = rows.filter((pc.field("section") == section) & pc.field("is_candidate"))
+    chosen = best.select(["rank", "is_on_purpose", ORDER_PLACE]).to_pylist()
+    return [row | own for row, own in zip(memories.take(best["position"]).to_pylist(), chosen, strict=True)]
 
 
 def _files_in_play(rows: pa.Table) -> frozenset[str]:

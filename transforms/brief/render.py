@@ -24,13 +24,12 @@ from cortex.transforms.brief.candidates import (
     about_repository,
     archived_decisions,
     believed,
+    brief_project,
     candidates_of,
     eligibility_by_id,
-    is_on_purpose,
+    places_in,
     printed_order,
     sign_to_archive,
-    with_choices_first,
-    with_places,
 )
 from cortex.transforms.brief.explanation import (
     CONFIRM,
@@ -312,11 +311,9 @@ def choose(
     of turns and rank, and what has no place in it is left out, but for what a person said on purpose, what
     was tagged of late, and what is newer than the order.
     """
-    memories = with_choices_first(memories, policy)
-    memories = memories.append_column("is_on_purpose", is_on_purpose(memories))
-    memories = with_places(memories, order, sessions, policy)
-    rows = believed(memories, policy)
-    eligibility = eligibility_by_id(rows, sessions, policy)
+    places = places_in(memories, order, sessions, policy, brief_project(memories))
+    rows = believed(memories, sessions, policy, places=places, is_read_by_model=is_read_by_model)
+    eligibility = eligibility_by_id(rows, policy)
     disputes, ended = _disputes(edges, rows, policy), _ended(rows, memories)
     for memory_id, mark in marks.items():
         disputes[memory_id] = f" {on_one_line(mark)}{disputes.get(memory_id, '')}"

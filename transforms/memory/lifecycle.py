@@ -1,5 +1,5 @@
 """
-What time and use do to memories: decay, archiving, rank and tiers in bulk SQL; since when weak, until when
+What time and use do to memories: decay, archiving and rank in bulk SQL; since when weak, until when
 valid.
 """
 
@@ -50,16 +50,6 @@ RANK_THRESHOLDS = (
     "rank_weight_access",
     "priority_max",
 )
-TIER_THRESHOLDS = (
-    "immortal_full_sessions",
-    "immortal_short_sessions",
-    "immortal_full_max",
-    "immortal_short_max",
-)
-TIER_COLUMNS = [
-    *("memory_id", "project_id", "memory_type", "status", "is_pinned", "rank"),
-    *("updated_at", "last_accessed_at"),
-]
 ACTIVITY = arrow_of(
     [
         column("project_id", pa.string(), "scope that was worked on"),
@@ -212,23 +202,6 @@ def _worked_elsewhere(journal: pa.Table) -> list[datetime]:
     return [
         datetime.fromisoformat(at) for _, entry in entries_in(journal, ActiveDays) for at in entry.active_at
     ]
-
-
-def immortal_tiers(memories: pa.Table, sessions: pa.Table, policy: Policy) -> pa.Table:
-    """
-    Return how much room each active memory gets: (memory_id, sessions_since, tier), ordered by memory_id.
-
-    Takes aged MEMORIES (of them TIER_COLUMNS) and sessions as `sessions_of` gives them. `sessions_since` are
-    those begun after it was last said or recalled; `tier` is full, short or archive for a decision, else
-    null.
-    """
-    return query(
-        "immortal_tier",
-        _thresholds(policy, TIER_THRESHOLDS),
-        memories=memories.select(TIER_COLUMNS),
-        sessions=sessions.select(["project_id", "session_id", "started_at"]),
-        event_types=policy.tables["event_types"],
-    )
 
 
 def sessions_of(turns: pa.Table, merged: Mapping[str, str]) -> pa.Table:

@@ -11,9 +11,9 @@ from cortex.storage.elsewhere.store_copy import UNINDEXED_FILE, refresh
 from cortex.storage.elsewhere.store_lease import lease
 from cortex.storage.ground.place import begin_copy
 from cortex.storage.lake.lake import Lake
-from cortex.storage.tables.lance_tables import LanceTables
+from cortex.storage.tables.lance_tables import LanceTables, lancedb
 from cortex.storage.tables.search_file import SEARCH_FILE, parts_in, read_index
-from cortex.storage.tables.tables import INDEX_TEXT, with_vectors
+from cortex.storage.tables.tables import INDEX_TEXT, VECTOR, with_vectors
 from cortex.transforms.schemas import VECTORS
 from tests.rows import memories, memory
 
@@ -125,10 +125,19 @@ def test_vectors_of_another_model_replace_those_of_the_first_also_here_and_of_th
     assert nearest(one, "kiln", FAR) == nearest(two, "kiln", FAR) == {"glaze": 1.0}
 
 
-def test_a_table_whose_vectors_the_lake_has_no_more_counts_as_not_made(machines):
+def test_a_table_that_an_earlier_version_wrote_without_its_vectors_counts_as_not_made(machines):
+    one, two = machines
+    remember(one, "kiln", "glaze")
+    with lease(one):
+        lancedb().connect(str(one / "tables" / "kiln")).open_table("memories").drop_columns([VECTOR])
+    refresh(two)
+    assert parts_in(two / "tables" / SEARCH_FILE) == set()
+
+
+def test_the_index_is_made_of_the_table_alone(machines):
     one, two = machines
     remember(one, "kiln", "glaze")
     with lease(one), Lake(one).change() as change:
         change.replace(VECTORS, "m", VECTORS.empty())
     refresh(two)
-    assert parts_in(two / "tables" / SEARCH_FILE) == set()
+    assert index_of(two) == index_of(one)

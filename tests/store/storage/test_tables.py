@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import lancedb
+import numpy as np
 import pyarrow as pa
 
 from cortex.storage.tables.lance_tables import LanceTables, in_own_buffers
@@ -10,11 +12,12 @@ from cortex.transforms.schemas import MEMORIES
 from tests.rows import memories, memory
 
 DIMENSIONS = 4
+NEAR, FAR = [1.0, 0.0, 0.0, 0.0], [0.0, 1.0, 0.0, 0.0]
 
 
 def searchable(*rows: dict, vector: list[float] | None = None) -> pa.Table:
     table = memories(*rows)
-    vectors = pa.array([vector or [1.0, 0, 0, 0]] * table.num_rows, pa.list_(pa.float32(), DIMENSIONS))
+    vectors = pa.array([vector or NEAR] * table.num_rows, pa.list_(pa.float32(), DIMENSIONS))
     return table.append_column(INDEX_TEXT, table["text"].cast(pa.string())).append_column(VECTOR, vectors)
 
 
@@ -101,3 +104,48 @@ def test_rows_are_written_without_what_lies_below_a_null_or_was_filtered_out():
     buffers = [part for column in rows.columns for chunk in column.chunks for part in chunk.buffers() if part]
     assert below.to_pylist() == rows["text"].to_pylist() == ["reed", None, "slate"]
     assert not any(b"papyrus" in part.to_pybytes() for part in buffers)
+
+
+def test_the_vectors_are_in_the_table_and_whoever_opens_it_can_search_it(home: Path):
+    tables = LanceTables(home)
+    near, far = (searchable(memory(name), vector=vector) for name, vector in (("m1", NEAR), ("m2", FAR)))
+    tables.replace("reef-1", "memories", pa.concat_tables([near, far]))
+    opened = lancedb.connect(str(home / "tables" / "reef-1")).open_table("memories")
+    assert opened.search(FAR).distance_type("cosine").limit(1).to_arrow()["memory_id"].to_pylist() == ["m2"]
+    assert opened.schema.field(VECTOR).type == pa.list_(pa.float16(), DIMENSIONS)
+
+
+def test_a_table_of_an_earlier_version_gets_its_vectors_with_the_next_write(home: Path):
+    tables, rows = LanceTables(home), searchable(memory("m1"), memory("m2"))
+    tables.replace("reef-1", "memories", rows)
+    lancedb.connect(str(home / "tables" / "reef-1")).open_table("memories").drop_columns([VECTOR])
+    assert tables.replace("reef-1", "memories", rows) == 2
+    assert tables.open("reef-1", "memories").read([VECTOR])[VECTOR].null_count == 0
+
+
+def test_a_row_without_a_vector_has_none_in_the_table_and_gets_it_once_there_is_one(home: Path):
+    tables, rows = LanceTables(home), searchable(memory("m1"))
+    none = pa.nulls(1, rows.schema.field(VECTOR).type)
+    without = rows.set_column(rows.schema.get_field_index(VECTOR), VECTOR, none)
+    tables.replace("reef-1", "memories", without)
+    assert tables.open("reef-1", "memories").read([VECTOR])[VECTOR].to_pylist() == [None]
+    assert tables.replace("reef-1", "memories", rows) == 1
+    assert tables.open("reef-1", "memories").read([VECTOR])[VECTOR].to_pylist() == [NEAR]
+
+
+def test_after_a_purge_no_file_holds_the_vector_of_a_row_that_is_gone(home: Path):
+    tables, gone = LanceTables(home), [0.3, 0.2, 0.8, 0.1]
+    tables.replace(
+        "reef-1",
+        "memories",
+        pa.concat_tables([searchable(memory("m1")), searchable(memory("m2"), vector=gone)]),
+    )
+    written = np.array(gone, np.float16).tobytes()
+
+    def files_with_it() -> list[Path]:
+        return [path for path in home.rglob("*") if path.is_file() and written in path.read_bytes()]
+
+    assert any(path.suffix == ".lance" for path in files_with_it())
+    tables.replace("reef-1", "memories", searchable(memory("m1")))
+    tables.purge("reef-1")
+    assert files_with_it() == []

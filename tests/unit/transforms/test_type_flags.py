@@ -13,7 +13,6 @@ from cortex.transforms.brief.candidates import (
     LineCandidate,
     believed,
     eligibility_by_id,
-    with_choices_first,
 )
 from cortex.transforms.brief.explanation import Choice
 from cortex.transforms.brief.render import by_turns, choose
@@ -129,14 +128,14 @@ def test_a_rewritten_file_outdates_a_description_alone(flipped):
 
 def test_a_persons_choice_of_a_binding_type_is_raised(flipped):
     rows = memories(memory("a", "Use SQLite.", **place(layer="layer2:en:user")))
-    assert with_choices_first(rows, POLICY)["rank"][0].as_py() > 0.5
-    assert with_choices_first(rows, flipped("decision", "is_binding"))["rank"][0].as_py() == 0.5
+    assert believed(rows, NO_SESSIONS, POLICY)["rank"][0].as_py() > 0.5
+    assert believed(rows, NO_SESSIONS, flipped("decision", "is_binding"))["rank"][0].as_py() == 0.5
 
 
 def test_sessions_pass_by_the_types_that_say_so(flipped):
-    rows = believed(memories(memory("a", "Use SQLite.")), POLICY)
-    assert eligibility_by_id(rows, NO_SESSIONS, POLICY).keys() == {"a"}
-    assert eligibility_by_id(rows, NO_SESSIONS, flipped("decision", "is_passed_by")) == {}
+    rows, changed = memories(memory("a", "Use SQLite.")), flipped("decision", "is_passed_by")
+    assert eligibility_by_id(believed(rows, NO_SESSIONS, POLICY), POLICY).keys() == {"a"}
+    assert eligibility_by_id(believed(rows, NO_SESSIONS, changed), changed) == {}
 
 
 def test_disputed_types_are_reviewed(flipped):

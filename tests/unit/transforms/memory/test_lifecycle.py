@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cortex.storage.settings.reference import read_policy
-from cortex.transforms.memory.lifecycle import ACTIVITY, WEAK, age, immortal_tiers, sessions_of
-from cortex.transforms.schemas import EDGE_TYPES, EDGES, MEMORIES, MEMORY_TYPES, UTC_US
+from cortex.transforms.memory.lifecycle import ACTIVITY, WEAK, age, sessions_of
+from cortex.transforms.schemas import EDGE_TYPES, EDGES, MEMORIES, MEMORY_TYPES
 from tests.examples import examples
 from tests.rows import at, memories, memory, turn, turns
 
@@ -320,24 +320,6 @@ def test_ageing_scope_by_scope_equals_ageing_all():
     whole = ageing(rows, edges=edges).memories
     parts = [ageing(part, edges=edges).memories for part in (rows[:2], rows[2:])]
     assert pa.concat_tables(parts).equals(whole)
-
-
-def test_an_access_lifts_an_archived_decision_to_its_full_text():
-    days = [at("2026-01-01") + timedelta(days=n) for n in range(60)]
-    sessions = pa.table(
-        {
-            "project_id": ["reef-1"] * 60,
-            "session_id": [f"s{n}" for n in range(60)],
-            "started_at": pa.array(days, UTC_US),
-        }
-    )
-    old = {"created_at": at("2025-12-01"), "updated_at": at("2025-12-01")}
-    rows = [memory("asleep", **old), memory("read", last_accessed_at=days[-5], **old)]
-    tiers = immortal_tiers(memories(*rows), sessions, POLICY).to_pylist()
-    assert [(row["memory_id"], row["sessions_since"], row["tier"]) for row in tiers] == [
-        ("asleep", 60, "archive"),
-        ("read", 4, "full"),
-    ]
 
 
 def test_a_session_runs_from_its_first_to_its_last_dated_turn_and_counts_where_its_project_went():

@@ -13,7 +13,7 @@ import pytest
 from cortex.storage.settings.reference import read_policy
 from cortex.transforms.database import query, sql_text
 from cortex.transforms.memory.lifecycle import ACTIVITY, WEAK
-from cortex.transforms.schemas import EDGES, EVENTS, MEMORIES, PASSAGES, TURNS, UTC_US
+from cortex.transforms.schemas import EDGES, EVENTS, MEMORIES, PASSAGES, TELLING_ORDER, TURNS, UTC_US
 from cortex.transforms.views.effect import ASKED_AGAIN, HANDED, SESSION_COUNTS
 from cortex.transforms.views.metrics import NAMES, PLANS, REPEATS, SHOWINGS
 from cortex.transforms.views.outcomes import ABOUT, DECISIONS, REVERTS, RIVALS
@@ -44,7 +44,9 @@ INPUTS = {
     "about": ABOUT,
     "reverts": REVERTS,
     "rivals": RIVALS,
-    "sessions": pa.schema([("project_id", pa.string()), ("session_id", pa.string()), ("started_at", UTC_US)]),
+    "sessions": pa.schema([("project_id", pa.string()), ("session_id", pa.string()), ("began_at", UTC_US)]),
+    "projects": pa.schema([("project_id", pa.string()), ("is_read_by_model", pa.bool_())]),
+    "telling_order": TELLING_ORDER.arrow,
     "activity": ACTIVITY,
     "weak": WEAK,
     "clock": pa.schema(
@@ -123,7 +125,7 @@ def test_no_query_is_ordered_by_nothing_or_written_in_capitals(name):
 def test_golden_case(case):
     told = json.loads((case / "params.json").read_text()) if (case / "params.json").exists() else {}
     given = {path.stem: rows(path) for path in case.glob("*.csv") if path.stem != "expected"}
-    made = query(case.parent.name, params(case.parent.name, told), **tables(given)).to_pylist()
+    made = query(case.parent.name, params(case.parent.name, told), **tables(given, told)).to_pylist()
     assert [shown(row) for row in made] == rows(case / "expected.csv")
 
 
@@ -145,9 +147,12 @@ def params(name, told):
     return {param: known[param] if param in known else POLICY.threshold(param) for param in wanted}
 
 
-def tables(given):
+def tables(given, told=None):
     made = {name: table(schema, given.get(name, [])) for name, schema in INPUTS.items()}
-    return made | {name: POLICY.tables[name] for name in ("memory_types", "event_types", "edge_types")}
+    made |= {name: POLICY.tables[name] for name in ("memory_types", "event_types", "edge_types")}
+    thresholds = POLICY.tables["thresholds"].select(["name", "value"]).to_pylist()
+    known = [row | {"value": float((told or {}).get(row["name"], row["value"]))} for row in thresholds]
+    return made | {"thresholds": pa.Table.from_pylist(known)}
 
 
 def table(schema, given):
