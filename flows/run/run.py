@@ -285,10 +285,8 @@ class Readings:
         output = self._ledger.notes.outputs.get(Output("decay", scope))
         if self.is_past or content is None or output is None or (scope != GLOBAL_SCOPE and parts != [scope]):
             return None
-        files = [lake.fingerprint(EVENTS, part, until=generation) for part in parts]
-        files.append(lake.fingerprint(JOURNAL, scope, until=generation))
-        known = [name for name in files if name != content_id()]  # a project that is new since has none
-        return Cut(output, self._fingerprints.folded(), generation, content_id(*known), content=content)
+        files = lake.fingerprint(JOURNAL, scope, until=generation)
+        return Cut(output, self._fingerprints.folded(), generation, files, content=content)
 
     def _refolded(self, scope: str) -> pa.Table | None:
         """Return the undecayed MEMORIES of a scope, folded as far as they have changed; None if unknown."""
@@ -403,6 +401,8 @@ class Run:
     runner: RunnerChoice = NO_WORKERS
     carrier: Carrier | None = None  # who reads, extracts and embeds shards of what is new, if anybody
     tables_as_left: bool = False  # by the last run: none of them need be opened to see that it is whole
+    # What came of decisions, by project, with what it was counted of: a brief and the snapshots say it.
+    outcomes: dict[str, tuple[str, pa.Table]] = field(default_factory=dict)
     model_requests: int = 0  # what a language model was sent in this run
     # The folder whose project a language model reads alone in this run, where that has sessions to be read.
     first_folder: str = ""

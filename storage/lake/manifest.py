@@ -65,8 +65,8 @@ class Cut(NamedTuple):
 
     Of a project's passages (`embed`) that are turns, of memories (`decay`) events and journal. `output` is
     the fingerprint noted of the table, `basis` one of what it follows from besides these rows, `files` one of
-    the lake's files. Transcripts that are `touched` have changed since, bar what newer files hold. `content`
-    is what the table held then: of any other table this says nothing.
+    the lake's files of turns, or of the journal. Transcripts that are `touched` have changed since, bar what
+    newer files hold. `content` is what the table held then: of any other table this says nothing.
     """
 
     output: str

@@ -39,12 +39,13 @@ def refold(
 
     Takes the MEMORIES of one scope as they were folded `before`, the `sessions` whose events may be others
     since, the JOURNAL rows that came since (`entries`), and all EVENTS and JOURNAL rows. Folded again are the
-    memories that rest on these sessions, those that the entries name, and those merged with them. Returns
-    None where what these are made of is not known any more: then all are to be folded.
+    memories that rest on these sessions or on one that is gone, those that the entries name, and those merged
+    with them. Returns None where what these are made of is not known any more: then all are to be folded.
     """
     events = events.filter(pc.is_valid(events["memory_type"]))
     if _has_prose(events.select(["layer", "memory_type"])):
         return None
+    sessions = {*sessions, *_gone(before, events)}
     fresh = _of_sessions(events, sessions)
     ids = {*_resting_on(before, sessions), *by_memory(fresh, policy), *_named_in(entries)}
     plans = set(values(before.filter(pc.field("memory_type") == PLAN_TYPE), "memory_id"))
@@ -73,6 +74,12 @@ def _has_prose(kinds: pa.Table) -> bool:
 def _of_sessions(events: pa.Table, sessions: AbstractSet[str], has_plans: bool = False) -> pa.Table:
     is_of = pc.field("session_id").isin(pa.array(sorted(sessions), pa.string()))
     return events.filter(is_of | (pc.field("memory_type") == PLAN_TYPE) if has_plans else is_of)
+
+
+def _gone(memories: pa.Table, events: pa.Table) -> Iterable[str]:
+    """Return the sessions that memories rest on and that have no events any more, or never had any here."""
+    known = pc.unique(pc.struct_field(pc.list_flatten(memories["evidence"]), "session_id"))
+    return filter(None, set(known.to_pylist()) - set(pc.unique(events["session_id"]).to_pylist()))
 
 
 def _resting_on(memories: pa.Table, sessions: AbstractSet[str]) -> list[str]:

@@ -54,6 +54,7 @@ def is_as_from_the_lake(bench):
 def test_sessions_and_entries_are_folded_in_part_and_nothing_differs(home, tmp_path, whole):
     bench = Bench(home, tmp_path / "projects")
     bench.backfill(harvest("s1").write(bench.projects), harvest("s2").write(bench.projects))
+    here().remember("Tides are in metres.", memory_type="decision")  # the first word of this folder
     whole.clear()
     grown = harvest("s1").user("Actually, use Memcached for the cache instead of Redis.")
     for at, talk in enumerate([harvest("s3"), grown, forked(grown.records, "s4").user("Always say so.")]):
