@@ -298,11 +298,8 @@ class Readings:
         if rows is None:
             return None
 
-        newer = [file for part in parts for file in lake.manifest.live(EVENTS.name, part)]
         since = cut.generation
-        sessions = {name for file in newer if file.generation > since for name in file.sessions}
-        for part in parts:
-            sessions |= set(values(lake.read(EVENTS, part, ["session_id"], since=since), "session_id"))
+        sessions = {name for part in parts for name in lake.sessions_since(EVENTS, part, since)}
         earlier = set(values(lake.read(JOURNAL, scope, ["entry_id"]), "entry_id"))
         earlier -= set(values(lake.read(JOURNAL, scope, ["entry_id"], since=since), "entry_id"))
         is_new = pa.array([name not in earlier for name in values(journal, "entry_id")], pa.bool_())

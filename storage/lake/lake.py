@@ -325,6 +325,12 @@ class Lake:
         names = [f.path for f in files if until is None or f.generation <= until]
         return content_id(*[name.removesuffix(ENCRYPTED) for name in names])
 
+    def sessions_since(self, table: Table, partition: str, generation: int) -> set[str]:
+        """Return the sessions that files written after a commit hold, or hold in the place of older ones."""
+        newer = [file for file in self.manifest.live(table.name, partition) if file.generation > generation]
+        rows = self.read(table, partition, ["session_id"], since=generation)["session_id"]
+        return {*rows.unique().to_pylist(), *(name for file in newer for name in file.sessions)}
+
     def sweep(self) -> int:
         """
         Remove the files that the manifest named once and names no more; return how many.
