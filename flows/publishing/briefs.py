@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from cortex.flows.run.model_replies import answer_about
 from cortex.flows.run.run import Run
+from cortex.storage.lake.manifest import Output
 from cortex.storage.projects.repository import branches_at, commits_since, doubts_of, reverts_in
 from cortex.storage.published.catalogue import other_inputs
 from cortex.storage.published.surface import Surfaces, roots_of
@@ -65,9 +66,14 @@ def outcomes_about(run: Run, project_id: str, memories: pa.Table) -> pa.Table:
     """Return OUTCOMES of the decisions among MEMORIES of a project."""
     if "decision" not in values(memories, "memory_type"):
         return OUTCOMES.empty()
-    reverts = [] if run.readings.is_past else reverts_in(run.store.projects.paths_of(project_id))
-    edges = run.store.tables.open(project_id, EDGES.name).read()
-    return outcomes_of(memories, edges, run.readings.events(project_id), reverts, run.policy)
+    notes = run.ledger.notes.outputs
+    state = content_id(*(notes.get(Output(stage, project_id), "") for stage in ("link", "decay")))
+    if run.outcomes.get(project_id, ("", None))[0] != state:
+        reverts = [] if run.readings.is_past else reverts_in(run.store.projects.paths_of(project_id))
+        edges = run.store.tables.open(project_id, EDGES.name).read()
+        events = run.readings.events(project_id)
+        run.outcomes[project_id] = (state, outcomes_of(memories, edges, events, reverts, run.policy))
+    return run.outcomes[project_id][1]
 
 
 def repository_line(run: Run, project_id: str) -> str:

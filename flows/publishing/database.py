@@ -47,6 +47,7 @@ from cortex.transforms.views.metrics import (
     TURN_COLUMNS_OF_INPUTS,
     TURN_COLUMNS_OF_USE,
     memory_names,
+    metrics_since,
     session_metrics,
     session_uses,
     showings_in,
@@ -59,7 +60,7 @@ from cortex.transforms.words.sentences import shortened
 # -- What the last snapshots hold of scopes that have not changed since: a run makes only what it touched.
 
 # Raise it when the code that makes snapshots makes other rows of the same inputs.
-SNAPSHOTS_VERSION = "3"
+SNAPSHOTS_VERSION = "4"
 # Snapshots of what the tables hold on a day; the others follow from what was said alone.
 OF_TABLES = (MEMORIES, EDGES, PROJECTS)
 OF_SESSIONS = (METRICS, SESSIONS)
@@ -128,8 +129,21 @@ def _fingerprints_of(run: Run, table: Table) -> dict[str, str]:
             if rendered is None or (table is TELLING_ORDER and not run.is_read_by_model(scope)):
                 continue
             state = [*noted, rendered]
-        states[scope] = content_id(*version, *state)
+        states[scope] = _metrics_state(run, scope) if table is METRICS else content_id(*version, *state)
     return states
+
+
+def _metrics_state(run: Run, scope: str, generation: int | None = None) -> str:
+    """Return a fingerprint of what a scope's METRICS are made from, as of a generation of the lake."""
+    lake, parts = run.store.lake, run.readings.parts(scope)
+    if generation is None:
+        files = [
+            file for part in parts for name in (TURNS, EVENTS) for file in lake.manifest.live(name.name, part)
+        ]
+        generation = max((file.generation for file in files), default=0)
+    made_of = [lake.fingerprint(TURNS, part, until=generation) for part in parts]
+    version = (SNAPSHOTS_VERSION, str(METRICS.version), run.policy.fingerprint)
+    return f"{generation}:{content_id(*version, *parts, *made_of)}"
 
 
 NOTHING_KNOWN = Snapshots()
@@ -378,10 +392,26 @@ def _of_sessions(run: Run, known: Snapshots) -> tuple[pa.Table, pa.Table]:
                 continue
             events = [run.store.lake.read(EVENTS, part) for part in run.readings.parts(scope)]
             turns = run.readings.turns(scope)
-            rows.append(session_metrics(turns, pa.concat_tables(events), run.policy))
+            rows.append(_metrics(run, known, scope, turns, pa.concat_tables(events)))
             outcomes = run.store.tables.open(scope, MEMORIES.name).read(where={"memory_type": ["outcome"]})
             sessions.append(session_rows(turns, outcomes))
     return pa.concat_tables(rows), pa.concat_tables(sessions)
+
+
+def _metrics(run: Run, known: Snapshots, scope: str, turns: pa.Table, events: pa.Table) -> pa.Table:
+    """Return the METRICS of a project; those of sessions that nothing new bears on are taken over."""
+    lake, parts = run.store.lake, run.readings.parts(scope)
+    noted = known.files[METRICS.name].fingerprints.get(scope, "") if METRICS.name in known.files else ""
+    generation = int(noted.partition(":")[0]) if ":" in noted else -1
+    if generation < 0 or noted != _metrics_state(run, scope, generation):
+        return session_metrics(turns, events, run.policy)
+    changed = {
+        name
+        for part in parts
+        for table in (TURNS, EVENTS)
+        for name in lake.sessions_since(table, part, generation)
+    }
+    return metrics_since(known.former_rows_of(METRICS, scope), changed, turns, events, run.policy)
 
 
 def _pieces(run: Run, table: Table, known: Snapshots) -> Iterator[pa.Table]:

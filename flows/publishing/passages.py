@@ -41,7 +41,7 @@ def cut_since(run: Run, scope: str, forgotten: Sequence[str]) -> Cutting:
     if scope == GLOBAL_SCOPE:
         return Cutting(PASSAGES.empty())
     noted = run.ledger.notes.outputs.get(Output("embed", scope))
-    cut = run.ledger.notes.cuts.get(scope)
+    cut = run.ledger.notes.cuts.get(Output("embed", scope))
     if cut is None or (cut.output, cut.basis) != (noted, _basis(run, scope, forgotten)):
         return Cutting(passages_in(run, scope, forgotten))
     if cut.content != run.store.tables.content_of(scope, "passages"):  # lost, or another than was noted
@@ -55,13 +55,13 @@ def cut_since(run: Run, scope: str, forgotten: Sequence[str]) -> Cutting:
 
 def with_cut(run: Run, scope: str, forgotten: Sequence[str], output: str) -> ManifestNotes:
     """Return the notes once the passages of all turns in the lake are written, as `output`."""
-    notes, manifest = run.ledger.notes, run.store.lake.manifest
+    notes, lake, made = run.ledger.notes, run.store.lake, Output("embed", scope)
     content = None if scope == GLOBAL_SCOPE else run.store.tables.content_of(scope, "passages")
     if content is None:
-        return replace(notes, cuts={name: cut for name, cut in notes.cuts.items() if name != scope})
-    files = _files_until(manifest, run.readings.parts(scope), manifest.generation)
-    cut = Cut(output, _basis(run, scope, forgotten), manifest.generation, files, content=content)
-    return replace(notes, cuts={**notes.cuts, scope: cut})
+        return replace(notes, cuts={o: cut for o, cut in notes.cuts.items() if o != made})
+    files = _files_until(lake.manifest, run.readings.parts(scope), lake.manifest.generation)
+    cut = Cut(output, _basis(run, scope, forgotten), lake.manifest.generation, files, content=content)
+    return replace(notes, cuts={**notes.cuts, made: cut})
 
 
 def changed_transcripts(lake: Lake, parts: Sequence[str], cut: Cut) -> set[str] | None:
@@ -87,7 +87,8 @@ def kept_cut(run: Run, part: str) -> Callable[[Change], None]:
     The files that were new since are gone then: which transcripts they have changed is noted instead.
     """
     scope = run.store.projects.canonical(part)
-    parts, cut = run.readings.parts(scope), run.store.lake.notes.cuts.get(scope)
+    parts, made = run.readings.parts(scope), Output("embed", scope)
+    cut = run.store.lake.notes.cuts.get(made)
     transcripts = changed_transcripts(run.store.lake, parts, cut) if cut else None
 
     def note(change: Change) -> None:
@@ -99,7 +100,7 @@ def kept_cut(run: Run, part: str) -> Callable[[Change], None]:
             files=_files_until(change.manifest, parts, until),
             touched=tuple(sorted(transcripts)),
         )
-        change.notes = replace(change.notes, cuts={**change.notes.cuts, scope: kept})
+        change.notes = replace(change.notes, cuts={**change.notes.cuts, made: kept})
 
     return note
 

@@ -57,6 +57,10 @@ class Fingerprints:
             STAGES_VERSION, self._policy.fingerprint, self._embedding.model, *parts, "", *forgotten
         )
 
+    def folded(self) -> str:
+        """Return the fingerprint of what folded memories follow from besides events and journal."""
+        return content_id(STAGES_VERSION, self._policy.fingerprint)
+
     def linked(self, scope: str, also: Sequence[str] = ()) -> str:
         """Return the fingerprint of what a scope's edges and merges are made from."""
         return content_id(self.inputs(scope, also), self._embedding.basis(scope))

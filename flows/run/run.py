@@ -22,7 +22,7 @@ from cortex.flows.run.source import (
     parts_of,
 )
 from cortex.flows.run_report import Outcome, RunReport
-from cortex.storage.lake.manifest import ManifestNotes, Output
+from cortex.storage.lake.manifest import Cut, ManifestNotes, Output
 from cortex.storage.published.catalogue import brief_tokens
 from cortex.storage.settings.settings import Settings
 from cortex.storage.store import Store, start_of_day
@@ -42,10 +42,13 @@ from cortex.transforms.memory.lifecycle import (
     sessions_of,
 )
 from cortex.transforms.memory.merged_projects import fold_joined, joined_names, renamed
+from cortex.transforms.memory.refold import refold
 from cortex.transforms.memory.retention import ProjectRetention, Retention, project_retention
 from cortex.transforms.policy import Policy
 from cortex.transforms.schemas import (
+    EVENTS,
     GLOBAL_SCOPE,
+    JOURNAL,
     MEMORIES,
     MODEL_COLUMNS,
     TURNS,
@@ -255,7 +258,7 @@ class Readings:
         Return the undecayed MEMORIES of a scope, folded once per state of its inputs.
 
         Where its table was made of the same inputs on an earlier day they are read there: folding a million
-        memories takes minutes.
+        memories takes minutes. Where only more has been said since, only what that touches is folded.
         """
         inputs = self._fingerprints.inputs(scope)
         known = self._folded.get(scope)
@@ -264,9 +267,48 @@ class Readings:
         unaged = self._unaged(scope, [*MEMORIES.arrow.names, *UNAGED.values()])
         if unaged is not None:
             return _as_folded(unaged)
-        folded = fold_joined(self.events(scope), self.journal(scope), self._policy, scope)
-        self._folded[scope] = (inputs, masked(folded, MEMORIES))
-        return self._folded[scope][1]
+        folded = self._refolded(scope)
+        if folded is None:
+            whole = fold_joined(self.events(scope), self.journal(scope), self._policy, scope)
+            folded = masked(whole, MEMORIES)
+        self._folded[scope] = (inputs, folded)
+        return folded
+
+    def fold_note(self, scope: str, generation: int) -> Cut | None:
+        """
+        Return what is noted of a scope's table of memories that was made of the lake as of a generation.
+
+        None where it is not known which rows would be folded again: of several projects, or of the past.
+        """
+        parts, lake = self.parts(scope), self._store.lake
+        content = self._store.tables.content_of(scope, "memories")
+        output = self._ledger.notes.outputs.get(Output("decay", scope))
+        if self.is_past or content is None or output is None or (scope != GLOBAL_SCOPE and parts != [scope]):
+            return None
+        files = lake.fingerprint(JOURNAL, scope, until=generation)
+        return Cut(output, self._fingerprints.folded(), generation, files, content=content)
+
+    def _refolded(self, scope: str) -> pa.Table | None:
+        """Return the undecayed MEMORIES of a scope, folded as far as they have changed; None if unknown."""
+        cut, lake = self._ledger.notes.cuts.get(Output("decay", scope)), self._store.lake
+        if cut is None or self.fold_note(scope, cut.generation) != cut:
+            return None
+        columns = [*MEMORIES.arrow.names, *UNAGED.values()]
+        rows, journal, parts = self._rows(scope, columns), self.journal(scope), self.parts(scope)
+        if rows is None:
+            return None
+
+        since = cut.generation
+        sessions = {name for part in parts for name in lake.sessions_since(EVENTS, part, since)}
+        earlier = set(values(lake.read(JOURNAL, scope, ["entry_id"]), "entry_id"))
+        earlier -= set(values(lake.read(JOURNAL, scope, ["entry_id"], since=since), "entry_id"))
+        is_new = pa.array([name not in earlier for name in values(journal, "entry_id")], pa.bool_())
+        parted = refold(
+            _as_folded(rows), sessions, journal.filter(is_new), self.events(scope), journal, self._policy
+        )
+        if parted is None:
+            return None
+        return pa.concat_tables([parted[0], masked(parted[1], MEMORIES)]).sort_by("memory_id")
 
     def is_unchanged(self, scope: str) -> bool:
         """Return whether a scope's table of memories is of the same inputs, as of this day or one before."""
@@ -280,8 +322,9 @@ class Readings:
 
     def _unaged(self, scope: str, columns: list[str]) -> pa.Table | None:
         """Return columns of a scope's table of memories if it is of the same inputs, else None."""
-        if not self.is_unchanged(scope):
-            return None
+        return self._rows(scope, columns) if self.is_unchanged(scope) else None
+
+    def _rows(self, scope: str, columns: list[str]) -> pa.Table | None:
         rows = self._store.tables.open(scope, "memories").read(columns)
         return rows if rows.schema.names == columns else None
 
@@ -355,6 +398,8 @@ class Run:
     runner: RunnerChoice = NO_WORKERS
     carrier: Carrier | None = None  # who reads, extracts and embeds shards of what is new, if anybody
     tables_as_left: bool = False  # by the last run: none of them need be opened to see that it is whole
+    # What came of decisions, by project, with what it was counted of: a brief and the snapshots say it.
+    outcomes: dict[str, tuple[str, pa.Table]] = field(default_factory=dict)
     model_requests: int = 0  # what a language model was sent in this run
     # The folder whose project a language model reads alone in this run, where that has sessions to be read.
     first_folder: str = ""

@@ -112,6 +112,7 @@ def decay(run: Run) -> None:
 def _decay(run: Run, scope: str, row: StageReport) -> None:
     # Of now: an entry that comes in meanwhile is not in these memories.
     inputs_of, linked = run.fingerprints.aged_by_day(scope), run.fingerprints.linked(scope)
+    generation, made = run.store.lake.manifest.generation, Output("decay", scope)
     if run.ledger.has_made("decay", scope, inputs_of(run.day, ())):
         return
     aged = run.readings.aged(scope, run.day)
@@ -130,6 +131,9 @@ def _decay(run: Run, scope: str, row: StageReport) -> None:
     notes = run.ledger.notes
     run.ledger.note(replace(notes, makers={**notes.makers, scope: run.fingerprints.makers(scope)}))
     run.ledger.note_output("decay", scope, inputs_of(run.day, journaled))
+    notes, folded = run.ledger.notes, run.readings.fold_note(scope, generation)
+    cuts = {output: cut for output, cut in notes.cuts.items() if output != made}
+    run.ledger.note(replace(notes, cuts={**cuts, **({made: folded} if folded else {})}))
     if run.ledger.notes.outputs.get(Output("link", scope)) == linked:
         run.ledger.note_output("linked", scope, _linked_as(run, edges))
 

@@ -318,12 +318,18 @@ class Lake:
         if is_checked and lake_digest(self.root / file.path, reads_again=False) != file.digest:
             raise damaged(file, CHANGED)
 
-    def fingerprint(self, table: Table, partition: str | None = None) -> str:
-        """Return a value that changes whenever the live files of `table` (of the partition) do."""
+    def fingerprint(self, table: Table, partition: str | None = None, *, until: int | None = None) -> str:
+        """Return a value that changes whenever the live files of `table` (of a partition, to a commit) do."""
         # Encrypted or not, a file says the same: encrypting a store rebuilds nothing.
-        return content_id(
-            *[f.path.removesuffix(ENCRYPTED) for f in self.manifest.live(table.name, partition)]
-        )
+        files = self.manifest.live(table.name, partition)
+        names = [f.path for f in files if until is None or f.generation <= until]
+        return content_id(*[name.removesuffix(ENCRYPTED) for name in names])
+
+    def sessions_since(self, table: Table, partition: str, generation: int) -> set[str]:
+        """Return the sessions that files written after a commit hold, or hold in the place of older ones."""
+        newer = [file for file in self.manifest.live(table.name, partition) if file.generation > generation]
+        rows = self.read(table, partition, ["session_id"], since=generation)["session_id"]
+        return {*rows.unique().to_pylist(), *(name for file in newer for name in file.sessions)}
 
     def sweep(self) -> int:
         """

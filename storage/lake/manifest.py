@@ -33,6 +33,7 @@ NOTED_BY = PROJECTED_BY | {"judge"}
 
 # In the file a note is text under a name: of a stage or another, with a scope after the colon.
 _EMPTY = "empty_"
+_CUTS = {"embed": "cut", "decay": "fold"}
 
 Value = TypeVar("Value")
 
@@ -60,11 +61,12 @@ class PromptChoice(NamedTuple):
 
 class Cut(NamedTuple):
     """
-    What a project's passages were cut from: all turns that the lake held at a commit, the `generation`.
+    What a table was made from: all that the lake held of its scope at a commit, the `generation`.
 
-    `output` is the fingerprint noted of these passages, `basis` one of what they follow from besides the
-    turns, `files` one of the lake's files. Transcripts that are `touched` have changed since, bar what newer
-    files hold. `content` is what the table held then: of any other table this says nothing.
+    Of a project's passages (`embed`) that are turns, of memories (`decay`) events and journal. `output` is
+    the fingerprint noted of the table, `basis` one of what it follows from besides these rows, `files` one of
+    the lake's files of turns, or of the journal. Transcripts that are `touched` have changed since, bar what
+    newer files hold. `content` is what the table held then: of any other table this says nothing.
     """
 
     output: str
@@ -102,14 +104,15 @@ class ManifestNotes:
 
     `outputs` and `empty` are by output (`empty`: of these inputs nothing came, so no file is to be expected),
     `briefs`, `extractors`, `declined`, `grown`, `unextracted` and `prompts` by project ("all": every project
-    without its own), `makers`, `cuts`, `consolidated_sessions`, `replaced_by_model` and `untold` by scope.
+    without its own), `makers`, `consolidated_sessions`, `replaced_by_model` and `untold` by scope; `cuts` by
+    output.
     """
 
     outputs: Mapping[Output, str] = field(default_factory=dict)
     empty: Mapping[Output, str] = field(default_factory=dict)
     briefs: Mapping[str, str] = field(default_factory=dict)  # of the tables, settings and repository shown
     makers: Mapping[str, Makers] = field(default_factory=dict)
-    cuts: Mapping[str, Cut] = field(default_factory=dict)  # of what there are passages
+    cuts: Mapping[Output, Cut] = field(default_factory=dict)  # of what there are passages and memories
     extractors: Mapping[str, str] = field(default_factory=dict)  # that made the project's events
     declined: Mapping[str, str] = field(default_factory=dict)  # extractors that a person does not want yet
     grown: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # sessions that may take back words
@@ -141,13 +144,13 @@ class ManifestNotes:
         outputs = {o: f for o, f in self.outputs.items() if o.stage not in stages or o.scope not in scopes}
         is_rendered = "render" in stages
         briefs = {p: f for p, f in self.briefs.items() if not is_rendered or p not in scopes}
-        cuts = {s: cut for s, cut in self.cuts.items() if "embed" not in stages or s not in scopes}
+        cuts = {o: cut for o, cut in self.cuts.items() if o.stage not in stages or o.scope not in scopes}
         return replace(self, outputs=outputs, briefs=briefs, cuts=cuts)
 
     def without_projections(self, scopes: Collection[str] | None = None) -> "ManifestNotes":
         """Return the notes as if nothing had been made from the lake, of `scopes` or (default) at all."""
         named = (
-            {o.scope for o in self.outputs} | {*self.briefs, *self.makers, *self.cuts}
+            {o.scope for o in (*self.outputs, *self.cuts)} | {*self.briefs, *self.makers}
             if scopes is None
             else scopes
         )
@@ -172,7 +175,7 @@ class ManifestNotes:
             empty={output: f for output, f in self.empty.items() if output.scope in scopes},
             briefs={scope: f for scope, f in self.briefs.items() if scope in scopes},
             makers={scope: m for scope, m in self.makers.items() if scope in scopes},
-            cuts={scope: cut for scope, cut in self.cuts.items() if scope in scopes},
+            cuts={output: cut for output, cut in self.cuts.items() if output.scope in scopes},
         )
 
     def as_texts(self) -> dict[str, str]:
@@ -181,7 +184,7 @@ class ManifestNotes:
         texts |= {f"{_EMPTY}{o.stage}:{o.scope}": text for o, text in self.empty.items()}
         texts |= {f"brief:{name}": text for name, text in self.briefs.items()}
         texts |= {f"made_by:{name}": ":".join(makers) for name, makers in self.makers.items()}
-        texts |= {f"cut:{name}": json.dumps(cut) for name, cut in self.cuts.items()}
+        texts |= {f"{_CUTS[o.stage]}:{o.scope}": json.dumps(cut) for o, cut in self.cuts.items()}
         texts |= {f"extract:{name}": text for name, text in self.extractors.items()}
         texts |= {f"declined:{name}": text for name, text in self.declined.items()}
         texts |= {f"grown:{name}": json.dumps(sessions) for name, sessions in self.grown.items()}
@@ -223,7 +226,11 @@ class ManifestNotes:
             empty=_outputs(by_name, _EMPTY),
             briefs=by_name.get("brief", {}),
             makers=_each(by_name, "made_by", _makers),
-            cuts=_each(by_name, "cut", _cut),
+            cuts={
+                Output(stage, scope): _cut(text)
+                for stage, name in _CUTS.items()
+                for scope, text in by_name.get(name, {}).items()
+            },
             extractors=by_name.get("extract", {}),
             declined=by_name.get("declined", {}),
             grown=_each(by_name, "grown", _names),

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from cortex.transforms.database import query
 from cortex.transforms.identity import content_id
+from cortex.transforms.memory.fold import WITH_SLOTS
 from cortex.transforms.policy import Policy
 from cortex.transforms.schemas import BY_A_PERSON, EDGES, values
 from cortex.transforms.words.facts import NEUTRAL, Fact, Measures, Vocabulary, has_swapped_word
@@ -108,10 +109,15 @@ class _Scale:
 
 def with_vector(memories: pa.Table, vectors: pa.Table, model: str) -> set[str]:
     """Return the ids of those rows of MEMORIES whose text VECTORS hold by `model`."""
-    hashes = vectors.filter(pc.field("model") == model)["content_hash"].combine_chunks()
-    return {
-        str(name) for name in memories.filter(pc.field("content_hash").isin(hashes))["memory_id"].to_pylist()
-    }
+    hashes = _of_model(vectors.select(["model", "content_hash"]), model)["content_hash"].combine_chunks()
+    is_known = pc.is_in(memories["content_hash"], hashes)
+    return {str(name) for name in memories["memory_id"].filter(is_known).to_pylist()}
+
+
+def _of_model(vectors: pa.Table, model: str) -> pa.Table:
+    # As a rule all are: a filter would copy 1.5 kB a vector.
+    is_of = pc.equal(vectors["model"], pa.scalar(model))
+    return vectors if pc.all(is_of).as_py() else vectors.filter(is_of)
 
 
 def sharing_pairs(memories: pa.Table, known: set[str], policy: Policy) -> Pairs:
@@ -220,7 +226,7 @@ def _exact(
 
 def _scopes(memories: pa.Table, vectors: pa.Table, model: str) -> Iterator[tuple[Any, NDArray[np.float32]]]:
     """Yield the ids and the matrix of each scope, by memory_id; those without a vector left out."""
-    of_model = vectors.filter(pc.field("model") == model)
+    of_model = _of_model(vectors, model)
     position = pc.index_in(memories["content_hash"], value_set=of_model["content_hash"].combine_chunks())
     placed = memories.select(["memory_id", "project_id"]).append_column("position", position)
     placed = placed.filter(~pc.field("position").is_null()).sort_by("memory_id")
@@ -519,7 +525,7 @@ def _edges(memories: pa.Table, pairs: Pairs, sharing: Pairs, policy: Policy, kep
     force = pa.array(sorted(policy.types_with("is_in_force")), pa.string())
     is_compared = pc.field("memory_type").isin(force) | (pc.field("source_type") == "explicit")
     is_linked = pc.field("memory_id").isin(pa.array(sorted(named), pa.string())) | is_compared
-    columns = [*_SIDE_COLUMNS, "project_id"]
+    columns = [*_SIDE_COLUMNS, "project_id", "chosen"]
     rows = memories.filter(is_linked).select(columns).to_pylist()
     sides = {row["memory_id"]: _side(row, rules) for row in rows}
     if any(side.sides.relation == ENDED for side in sides.values()):  # seldom, and then of any claim
@@ -620,7 +626,9 @@ def _edges_to_replaced(memories: pa.Table) -> pa.Table:
 
 def _side(row: dict[str, Any], rules: _Rules) -> _Side:
     is_standing = row["memory_type"] in rules.in_force or row["source_type"] == "explicit"
-    sides = rules.parser.stems_of(row["text"], row["rejected"] or "")
+    # The fold has looked for a choice in each fact.
+    is_choice = bool(row.get("chosen", True) or row["rejected"]) or row["memory_type"] not in WITH_SLOTS
+    sides = rules.parser.stems_of(row["text"], row["rejected"] or "", is_choice=is_choice)
     return _Side(row, rules, sides, is_standing and not _HEADING.search(row["text"]))
 
 

@@ -6,7 +6,9 @@ memory must prove its worth.
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
@@ -79,41 +81,54 @@ class Decision:
     is_rejection: bool
     chosen: Fact
     lost: frozenset[str]
-    names: frozenset[str]
-    lost_names: frozenset[str]
+    texts: tuple[str, str]  # of what was chosen, and of what lost
+    technologies: frozenset[str]
+
+    @cached_property
+    def names(self) -> frozenset[str]:
+        return frozenset(_names(self.texts[0], self.technologies))
+
+    @cached_property
+    def lost_names(self) -> frozenset[str]:
+        return frozenset(_names(self.texts[1], self.technologies))
 
 
-def repeats_of(events: pa.Table, policy: Policy) -> pa.Table:
+def repeats_of(events: pa.Table, policy: Policy, of: AbstractSet[str] | None = None) -> pa.Table:
     """
     Return (event_id, is_re_proposal), one row for each decision that an earlier session had settled already.
 
     Takes EVENTS. A decision repeats one of an earlier session of its project that chose nearly the same: most
     of the words of the shorter one, the same names and numbers, none in the place of another. It is a
-    re-proposal where it chooses what an earlier session turned down.
+    re-proposal where it chooses what an earlier session turned down. Only of the sessions `of`, if given.
     """
     vocabulary, least = Vocabulary.of(policy), policy.threshold("metrics_same_words")
     technologies = frozenset(map(str, policy.tables["technologies"]["term"].to_pylist()))
     by_project: dict[str, list[Decision]] = defaultdict(list)
     floor = policy.threshold("shown_min_confidence")
-    for row in sorted(events.to_pylist(), key=lambda row: (str(row["said_at"]), row["event_id"])):
-        is_shown = row["memory_type"] == "decision" and row["confidence"] >= floor
-        if is_shown and row["said_at"] is not None:
-            by_project[row["project_id"]].append(_decision(row, vocabulary, technologies))
+    is_shown = (pc.field("memory_type") == "decision") & (pc.field("confidence") >= floor)
+    rows = events.filter(is_shown & pc.field("said_at").is_valid()).to_pylist()
+    for row in sorted(rows, key=lambda row: (str(row["said_at"]), row["event_id"])):
+        by_project[row["project_id"]].append(_decision(row, vocabulary, technologies))
     most = int(policy.threshold("link_max_memories_per_term"))
     repeats = [
-        row for decisions in by_project.values() for row in _repeats(decisions, vocabulary, least, most)
+        row for decisions in by_project.values() for row in _repeats(decisions, vocabulary, least, most, of)
     ]
     return pa.Table.from_pylist(repeats, schema=REPEATS)
 
 
 def _repeats(
-    decisions: list[Decision], vocabulary: Vocabulary, least: float, most_per_word: int
+    decisions: list[Decision],
+    vocabulary: Vocabulary,
+    least: float,
+    most_per_word: int,
+    of: AbstractSet[str] | None,
 ) -> Iterator[Row]:
     """Yield the repeats of one project's decisions, which are in the order they were made in."""
     chosen_with: dict[str, list[Decision]] = defaultdict(list)
     lost_with: dict[str, list[Decision]] = defaultdict(list)
     for decision in decisions:
-        for is_re_proposal, index in ((False, chosen_with), (True, lost_with)):
+        is_asked = of is None or decision.session_id in of
+        for is_re_proposal, index in ((False, chosen_with), (True, lost_with)) if is_asked else ():
             # A word that occurs in every other decision does not distinguish them.
             near = {
                 earlier.event_id: earlier
@@ -171,8 +186,8 @@ def _decision(row: Row, vocabulary: Vocabulary, technologies: frozenset[str]) ->
         is_rejection,
         _without_wording(vocabulary.fact(chosen)),
         _without_wording(vocabulary.fact(lost)).word_set,
-        frozenset(_names(chosen, technologies)),
-        frozenset(_names(lost, technologies)),
+        (chosen, lost),
+        technologies,
     )
 
 
@@ -219,7 +234,9 @@ def plans_of(events: pa.Table, policy: Policy) -> pa.Table:
     return pa.Table.from_pylist([dict(zip(PLANS.names, row, strict=True)) for row in rows], schema=PLANS)
 
 
-def session_metrics(turns: pa.Table, events: pa.Table, policy: Policy) -> pa.Table:
+def session_metrics(
+    turns: pa.Table, events: pa.Table, policy: Policy, of: AbstractSet[str] | None = None
+) -> pa.Table:
     """
     Return METRICS, one row a session, ordered by project and session.
 
@@ -227,8 +244,11 @@ def session_metrics(turns: pa.Table, events: pa.Table, policy: Policy) -> pa.Tab
     project said; a re-proposal settles on what an earlier session rejected; a file read again in one session
     counts each further time; a correction is a refused call with words or a prompt that complains. Minutes to
     the first edit are counted from the session's first turn and are null if nothing was edited. A plan's gaps
-    are steps that a session which carries it on leaves out, its repeats those that it does again.
+    are steps that a session which carries it on leaves out, its repeats those that it does again. Only of the
+    sessions `of`, if given.
     """
+    if of is not None:
+        turns = turns.filter(pc.field("session_id").isin(pa.array(sorted(of), pa.string())))
     events_read = events.select(EVENT_COLUMNS)
     rows = query(
         "metrics",
@@ -240,10 +260,29 @@ def session_metrics(turns: pa.Table, events: pa.Table, policy: Policy) -> pa.Tab
         },
         turns=turns.select(TURN_COLUMNS),
         events=events_read,
-        repeats=repeats_of(events_read, policy),
+        repeats=repeats_of(events_read, policy, of),
         plans=plans_of(events_read, policy),
     )
     return rows.cast(METRICS.arrow)
+
+
+def metrics_since(
+    before: pa.Table, changed: AbstractSet[str], turns: pa.Table, events: pa.Table, policy: Policy
+) -> pa.Table:
+    """
+    Return what `session_metrics` gives of all TURNS and EVENTS of a project, given METRICS of `before`.
+
+    Counted again are the `changed` sessions, and those in which something happened since the first of these
+    began: a decision is compared with earlier ones alone, and a plan with what came before it.
+    """
+    is_changed = pc.field("session_id").isin(pa.array(sorted(changed), pa.string()))
+    begun = pc.min(turns.filter(is_changed)["said_at"])
+    later = events.filter(pc.field("said_at") >= begun) if begun.is_valid else events.slice(0, 0)
+    again = {*changed, *values(later, "session_id")}
+    there = set(pc.unique(turns.filter(pc.field("agent_id").is_null())["session_id"]).to_pylist())
+    kept = before.filter(pc.field("session_id").isin(pa.array(sorted(there - again), pa.string())))
+    rows = pa.concat_tables([kept, session_metrics(turns, events, policy, again)])
+    return rows.sort_by([("project_id", "ascending"), ("session_id", "ascending")])
 
 
 # -- What sessions did with the memories that they were shown.

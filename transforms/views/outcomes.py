@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from cortex.transforms.database import query
 from cortex.transforms.memory.reality import Doubt, paths_in
@@ -88,10 +89,8 @@ def outcomes_of(
     the last words of a person in another session say that what it names does not work. It held where another
     session of a later day changed its files or committed, and nothing stands against it.
     """
-    rows = {row["memory_id"]: row for row in memories.to_pylist()}
-    decisions = {
-        n: row for n, row in rows.items() if row["memory_type"] == "decision" and row["status"] != "pruned"
-    }
+    is_decision = (pc.field("memory_type") == "decision") & (pc.field("status") != "pruned")
+    decisions = {row["memory_id"]: row for row in memories.filter(is_decision).to_pylist()}
     if not decisions:
         return OUTCOMES.empty()
     project_id = next(iter(decisions.values()))["project_id"]
@@ -103,7 +102,7 @@ def outcomes_of(
         events=pa.Table.from_pylist(read, schema=pa.schema([EVENTS.arrow.field(n) for n in _COLUMNS[:-1]])),
         about=pa.Table.from_pylist(list(_about(decisions.values(), read, policy)), schema=ABOUT),
         reverts=pa.Table.from_pylist(list(reverts), schema=REVERTS),
-        rivals=pa.Table.from_pylist(list(_rivals(decisions, rows, edges)), schema=RIVALS),
+        rivals=pa.Table.from_pylist(list(_rivals(decisions, memories, edges)), schema=RIVALS),
     )
     outcomes = outcomes.append_column("project_id", pa.array([project_id] * outcomes.num_rows, pa.string()))
     return outcomes.select(OUTCOMES.arrow.names).cast(OUTCOMES.arrow)
@@ -137,12 +136,15 @@ def _places(decisions: Iterable[Row]) -> Iterator[Row]:
             yield {**shared, "session_id": session_id or None, "said_at": said_at}
 
 
-def _rivals(decisions: dict[str, Row], rows: dict[str, Row], edges: pa.Table) -> Iterator[Row]:
+def _rivals(decisions: dict[str, Row], memories: pa.Table, edges: pa.Table) -> Iterator[Row]:
     """Yield the newer memories that decisions were replaced by or are at odds with."""
     pairs = {(n, row[by]) for n, row in decisions.items() for by in ("superseded_by", "closed_by") if row[by]}
     for edge in edges.select(["source_id", "target_id", "edge_type"]).to_pylist():
         if edge["edge_type"] == "contradicts":
             pairs |= {(edge["source_id"], edge["target_id"]), (edge["target_id"], edge["source_id"])}
+    others = pa.array(sorted({other for _, other in pairs}), pa.string())
+    known = memories.filter(pc.field("memory_id").isin(others)).select(["memory_id", "created_at", "text"])
+    rows = {row["memory_id"]: row for row in known.to_pylist()}
     for name, other in sorted(pairs):
         if name in decisions and other in rows and decisions[name]["created_at"] < rows[other]["created_at"]:
             newer = rows[other]
@@ -170,7 +172,7 @@ def _about(decisions: Iterable[Row], events: Iterable[Row], policy: Policy) -> I
             changed.setdefault(event["session_id"], []).append(event)
     for row in decisions:
         chosen = LOST.sub(" ", ASIDE.sub(" ", row["text"].partition(ANSWER)[0]))
-        own = _subject(chosen, row["files"], vocabulary, technologies)
+        own: _Subject | None = None  # of most decisions nothing is compared
         times = {place["session_id"]: place["said_at"] for place in row["evidence"] if place["said_at"]}
         for session_id, said_at in times.items():
             before: datetime | None = None
@@ -183,13 +185,16 @@ def _about(decisions: Iterable[Row], events: Iterable[Row], policy: Policy) -> I
                 ]
                 before = event["said_at"]
                 other = _subject(event["text"], files, vocabulary, technologies)
+                own = own or _subject(chosen, row["files"], vocabulary, technologies)
                 if event["said_at"] >= said_at and _is_about(own, other):
                     yield {"memory_id": row["memory_id"], "event_id": event["event_id"]}
         for event, other in faults:
-            is_later = event["said_at"] > row["created_at"] and event["session_id"] not in times
+            if event["said_at"] <= row["created_at"] or event["session_id"] in times:
+                continue
+            own = own or _subject(chosen, row["files"], vocabulary, technologies)
             shared = own.words & other.words
             is_named = len(shared) >= _FEWEST_WORDS and bool(shared & own.names)
-            if is_later and (is_named or own.files & other.files):
+            if is_named or own.files & other.files:
                 yield {"memory_id": row["memory_id"], "event_id": event["event_id"]}
 
 

@@ -135,9 +135,13 @@ class SlotParser:
         slots = next((known for part in parts if (known := self._in_sentence(part)) is not None), Slots())
         return replace(slots, reason=slots.reason or self._reason_in(text))
 
-    def stems_of(self, text: str, rejected: str = "") -> SlotStems:
-        """Return the slots of a statement as they are compared; `rejected`: what it is known to turn down."""
-        slots = self.slots_of(text)
+    def stems_of(self, text: str, rejected: str = "", *, is_choice: bool = True) -> SlotStems:
+        """
+        Return the slots of a statement as they are compared; `rejected`: what it is known to turn down.
+
+        Where it is known to word no choice (`is_choice`), it is not parsed again.
+        """
+        slots = self.slots_of(text) if is_choice else Slots()
         alternative = "" if rejected and _ONLY.match(rejected) else rejected or slots.rejected
         chosen, lost = self._stems(slots.chosen), self._stems(alternative)
         settled = f"{slots.chosen}" if slots.chosen else text

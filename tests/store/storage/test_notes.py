@@ -27,7 +27,10 @@ NOTES = ManifestNotes(
     empty={Output("link", "reef-1"): "l"},
     briefs={"reef-1": "b"},
     makers={"reef-1": Makers("policy", "extractors")},
-    cuts={"reef-1": Cut("out", "basis", 12, "files", ("/t/s1.jsonl",), "content")},
+    cuts={
+        Output("embed", "reef-1"): Cut("out", "basis", 12, "files", ("/t/s1.jsonl",), "content"),
+        Output("decay", "reef-1"): Cut("out", "basis", 13, "files", (), "content"),
+    },
     extractors={"reef-1": "x"},
     declined={"reef-1": "y"},
     grown={"reef-1": ("s1", "s2")},
@@ -47,6 +50,7 @@ TEXTS = {
     "declined:reef-1": "y",
     "empty_link:reef-1": "l",
     "extract:reef-1": "x",
+    "fold:reef-1": '["out", "basis", 13, "files", [], "content"]',
     "given_way:reef-1": "5",
     "grown:reef-1": '["s1", "s2"]',
     "retained": "0123456789abcdef",
@@ -116,7 +120,7 @@ def test_projections_are_forgotten_and_what_is_truth_is_not():
     kept = {
         name: text
         for name, text in TEXTS.items()
-        if name.split(":")[0] not in ("decay", "publish", "brief", "made_by", "cut")
+        if name.split(":")[0] not in ("decay", "publish", "brief", "made_by", "cut", "fold")
     }
     assert left.as_texts() == kept
     assert NOTES.without_projections(["kelp-1"]) == NOTES

@@ -3,9 +3,11 @@
 from datetime import timedelta
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from cortex.storage.settings.reference import read_policy
-from cortex.transforms.views.metrics import repeats_of, session_metrics
+from cortex.transforms.views.metrics import metrics_since, repeats_of, session_metrics
 from tests.rows import START, event, events, turn, turns
 
 POLICY = read_policy(None)
@@ -105,3 +107,38 @@ def test_the_figures_of_a_session_count_them():
     said = turns(turn(1, session_id="a"), turn(2, session_id="b", said_at=NEXT_DAY))
     [_, second] = session_metrics(said, rows, POLICY).to_pylist()
     assert (second["decisions"], second["duplicate_decisions"], second["re_proposals"]) == (2, 1, 1)
+
+
+SAID = ("Chose Redis over Memcached for the cache", "The cache uses Memcached", "We keep the cache in Redis")
+histories = st.lists(
+    st.tuples(st.integers(0, 4), st.integers(0, 6), st.sampled_from(SAID), st.booleans()), max_size=14
+)
+
+
+def _spoken(history):
+    """Return turns and events of a history: who says when what, and whether they turn it down."""
+    places = [
+        {"session_id": f"s{name}", "said_at": START + timedelta(hours=12 * name + 4 * place)}
+        for name, place, _, _ in history
+    ]
+    said = [turn(line, **place) for line, place in enumerate(places)]
+    decided = []
+    for (name, place, text, is_rejection), where in zip(history, places, strict=True):
+        kind = "APPROACH_REJECTED" if is_rejection else "DECISION_MADE"
+        names = {"event_id": f"{name}-{place}-{text}-{kind}", "turn_id": f"{name}-{place}"}
+        decided.append(event(text, event_type=kind, **names, **where))
+    return said, list({row["event_id"]: row for row in decided}.values())
+
+
+@settings(deadline=None)
+@given(histories, histories, st.sets(st.integers(0, 4), max_size=2))
+def test_figures_counted_in_part_are_those_counted_of_all(before, after, lost):
+    """Sessions go on, and some no longer decide what they decided (`lost`)."""
+    (spoken, decided), (more, fresh) = _spoken(before), _spoken(after)
+    kept = {row["event_id"]: row for row in decided if int(row["session_id"][1:]) not in lost}
+    all_turns = turns(*spoken, *more)
+    all_events = events(*{**kept, **{row["event_id"]: row for row in fresh}}.values())
+    changed = {f"s{name}" for name in {*lost, *(name for name, *_ in after)}}
+    earlier = session_metrics(turns(*spoken), events(*decided), POLICY)
+    part = metrics_since(earlier, changed, all_turns, all_events, POLICY)
+    assert part.to_pylist() == session_metrics(all_turns, all_events, POLICY).to_pylist()
