@@ -150,6 +150,7 @@ def test_a_read_only_home_refuses_writing_and_still_answers(cortex, folder, moun
     assert cortex("status").code == cortex("sql", "select 1").code == 0
 
 
+@pytest.mark.spread(3)
 @pytest.mark.parametrize("room_kb", [4, 16, 40, 72, 120, 200, 300, 400])
 def test_a_full_disk_loses_nothing_and_the_next_run_goes_on(
     cortex, folder, mount, monkeypatch, tmp_path, room_kb

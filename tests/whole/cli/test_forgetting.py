@@ -138,6 +138,7 @@ REPEATED = {
 }
 
 
+@pytest.mark.spread(3)
 @pytest.mark.parametrize("command", REPEATED)
 def test_killed_before_it_took_effect_and_given_again_it_journals_once(cortex, store, command):
     """A run that holds the lease stands for the kill: the entry is written, nothing else is done."""

@@ -90,6 +90,7 @@ def restore_killed_at(monkeypatch, file, number: int) -> None:
             here().restore(file)
 
 
+@pytest.mark.spread(2)
 @pytest.mark.parametrize("number", [1, 2])
 @pytest.mark.parametrize("next_command", ["run", "forget", "restore"])
 def test_killed_at_a_rename_any_command_goes_on(bench, file, monkeypatch, number, next_command):

@@ -291,6 +291,7 @@ class Killed(BaseException):
     """Stands for the end of the process."""
 
 
+@pytest.mark.spread(2)
 @pytest.mark.parametrize("stages_done", range(7))
 def test_killed_anywhere_the_next_run_erases_to_the_end(bench, monkeypatch, stages_done):
     told_canary().write(bench.projects)
@@ -466,6 +467,7 @@ PLACES = {
 
 
 # What lies on disk after a write lies there before the next one.
+@pytest.mark.spread(6)
 @pytest.mark.parametrize(("number", "moment"), [(1, "before"), (2, "before"), (3, "before"), (3, "after")])
 @pytest.mark.parametrize("place", PLACES)
 def test_killed_around_a_write_the_next_run_erases_to_the_end(bench, monkeypatch, place, number, moment):

@@ -45,6 +45,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path
 STAGES_DONE = range(len(order.INGEST))
 
 
+@pytest.mark.spread(5)
 @pytest.mark.parametrize("stages_done", STAGES_DONE)
 def test_killed_between_two_stages(home, undisturbed, monkeypatch, stages_done):
     projects, expected = undisturbed
@@ -94,6 +95,7 @@ WRITES = [
 ]
 
 
+@pytest.mark.spread(12)
 @pytest.mark.parametrize(("place", "number", "moment"), WRITES)
 def test_killed_around_a_write(home, undisturbed, monkeypatch, place, number, moment):
     projects, expected = undisturbed
@@ -158,11 +160,11 @@ def test_killed_by_the_system_at_any_time(home, undisturbed, tmp_path):
     )
     command = [sys.executable, "-c", program, str(home), str(projects)]
     killed = 0
-    for number in range(14):
+    for number in range(5):
         running = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
         assert running.stdout is not None
         running.stdout.readline()
-        time.sleep(0.12 * (number + 1))
+        time.sleep(0.3 * (number + 1))
         if running.poll() is None:
             os.kill(running.pid, signal.SIGKILL)
             killed += 1
