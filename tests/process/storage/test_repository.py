@@ -12,6 +12,7 @@ from cortex.storage.projects.repository import commits_since, doubts_of
 from cortex.storage.settings.reference import read_policy
 from cortex.transforms.memory.reality import CommitEdit, rewritten_share
 from cortex.transforms.policy import Policy
+from tests.examples import cases
 from tests.rows import memories, memory
 
 FIRST_DAY = datetime(2026, 9, 1, 12, tzinfo=UTC)
@@ -289,7 +290,7 @@ def test_a_decision_outlives_the_rewriting_of_the_file_it_names(repository, poli
     assert doubted(repository, policy, claim("m", "Polling stays in src/poll.py.")) == {}
 
 
-@pytest.mark.parametrize(
+@cases(
     ("edits", "share", "commits"),
     [
         ([(0, 10, 0), (2, 10, 10)], 1.0, 1),

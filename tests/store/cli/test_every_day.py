@@ -6,6 +6,7 @@ import pytest
 
 from cortex.transforms.words.ages import age_of, ago
 from tests.bench import SAMPLES
+from tests.examples import cases
 
 
 @pytest.mark.parametrize(
@@ -51,7 +52,7 @@ def test_a_store_that_is_not_encrypted_says_so(cortex, samples):
     assert cortex("decrypt").out == "The store is not encrypted: nothing to do.\n"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("seconds", "words"),
     [(59, "just now"), (60, "1 min ago"), (29 * 60, "29 min ago"), (3_600, "1 hour ago")],
 )

@@ -110,6 +110,7 @@ def test_a_transcript_deleted_between_staging_and_run_is_read_through_its_link(c
     assert (answer.code, answer.json["transcripts"], answer.json["set_aside"]) == (0, 1, [])
 
 
+@pytest.mark.spread(2)
 @pytest.mark.parametrize(
     "name", ["caf\udce9.jsonl", 'it\'s "quoted" and spaced.jsonl', "zeile\nzwei.jsonl", "日本.jsonl"]
 )
@@ -170,6 +171,7 @@ def test_a_full_disk_loses_nothing_and_the_next_run_goes_on(
     assert leftovers(home) == []
 
 
+@pytest.mark.spread(2)
 @pytest.mark.parametrize("number", [1, 2, 4])
 def test_no_space_for_a_lake_file_leaves_the_store_as_it_was(cortex, folder, home, monkeypatch, number):
     decisions("s1").write(folder)

@@ -430,6 +430,7 @@ ODD = [
 
 
 # Those that mean something to several formats at once, and all in one path: each damages the path for itself.
+@pytest.mark.spread(2)
 @pytest.mark.parametrize("name", ["it's", "[ab]", "100%41", "/".join(ODD)])
 def test_a_store_lies_at_any_path_that_its_tables_can_have(cortex, folder, tmp_path, monkeypatch, name):
     import duckdb

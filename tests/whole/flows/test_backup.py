@@ -143,6 +143,7 @@ def test_what_holds_for_this_machine_alone_outlives_a_restore(bench, file, name)
     assert (bench.home / name).read_text() == '{"shown": {}, "blocks": {}}'
 
 
+@pytest.mark.spread(2)
 @pytest.mark.parametrize("cut", [0, 100, 2_000, -10])
 def test_a_damaged_backup_changes_nothing(bench, file, cut):
     before = contents(bench.home)
