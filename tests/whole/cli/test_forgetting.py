@@ -122,11 +122,6 @@ def test_forgetting_twice_says_that_it_is_done(cortex, store):
     assert kinds(store) == before
 
 
-def test_an_unknown_id_is_not_found(cortex, store):
-    answer = cortex("forget", "0123456789ab", "--json")
-    assert error_of(answer)["code"] == "CORTEX_E_NOT_FOUND"
-
-
 REPEATED = {
     "remember": ["remember", "Lanterns hang on the seaward side."],
     "pin": ["pin", "{id}"],

@@ -11,8 +11,6 @@ from typing import Any
 
 import pytest
 
-from cortex.flows.engines import runs
-from cortex.flows.stages import order
 from cortex.storage.lake import lake
 from cortex.storage.lake.journal import Journal
 from cortex.storage.published import published
@@ -40,28 +38,6 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path
     decisions("s2", cwd="/home/dev/reef").write(bench.projects)
     bench.begin()
     yield bench.projects, contents(bench.home)
-
-
-STAGES_DONE = range(len(order.INGEST))
-
-
-@pytest.mark.spread(5)
-@pytest.mark.parametrize("stages_done", STAGES_DONE)
-def test_killed_between_two_stages(home, undisturbed, monkeypatch, stages_done):
-    projects, expected = undisturbed
-    bench = Bench(home, projects)
-    bench.stage()
-
-    def dies(run: object) -> None:
-        raise Killed
-
-    with monkeypatch.context() as patch:
-        patch.setitem(runs.FLOWS, "ingest", (*runs.FLOWS["ingest"][:stages_done], dies))
-        with pytest.raises(Killed):
-            bench.run()
-    bench.run()
-    assert difference(contents(home), expected) == {}
-    assert leftovers(home) == []
 
 
 PLACES: dict[str, tuple[Any, str]] = {
