@@ -208,14 +208,14 @@ def test_a_backup_takes_the_place_of_no_device_and_no_folder(bench, tmp_path):
 
 def test_a_backup_to_a_folder_that_is_not_there_makes_it(bench, tmp_path):
     decisions().write(bench.projects)
-    bench.backfill()
+    bench.begin()
     here().backup(tmp_path / "disk" / "notes" / "b.cortex")
     assert (tmp_path / "disk" / "notes" / "b.cortex").is_file()
 
 
 def test_what_a_killed_backup_left_goes_with_the_next_and_what_another_writes_stays(bench, tmp_path):
     decisions().write(bench.projects)
-    bench.backfill()
+    bench.begin()
     ended = subprocess.Popen([sys.executable, "-c", ""])
     ended.wait()
     left, in_use, foreign = (
