@@ -67,8 +67,8 @@ COMPILED := PYTHONDONTWRITEBYTECODE= PYTHONPYCACHEPREFIX=$(CURDIR)/$(VENV)/bytec
 test: setup  ## the quick tests, under two minutes
 	$(COMPILED) $(BIN)/python -m pytest -q -n auto --dist worksteal -m "not slow" tests/unit tests/store tests/process
 
-test-all: setup  ## every test, and every property on all its examples
-	$(COMPILED) HYPOTHESIS_PROFILE=full $(BIN)/python -m pytest -q -n auto --dist worksteal
+test-all: setup  ## every test with all its cases, and every property on all its examples
+	$(COMPILED) HYPOTHESIS_PROFILE=full EVERY_CASE=1 $(BIN)/python -m pytest -q -n auto --dist worksteal
 
 check: setup  ## lint, types, import rules
 	$(BIN)/ruff check .

@@ -1,4 +1,4 @@
-"""The main way through an installed Cortex, as a program would use it: CORTEX=COMMAND python installed.py."""
+"""The main way through an installed Cortex, for programs: CORTEX=COMMAND python installed.py [--short]."""
 
 import json
 import os
@@ -33,10 +33,22 @@ def expect(claim: str, holds: bool) -> None:
     print(f"ok: {claim}", flush=True)
 
 
+def try_shortly() -> None:
+    """Backfill, and ask once."""
+    expect(
+        "the samples give memories",
+        report_of("backfill", SAMPLES, "--engine", "plain")["rows"]["memories"] > 10,
+    )
+    found = report_of("recall", "which database holds the readings", *PROJECT)["results"]
+    expect("recall names SQLite with its source", "SQLite" in found[0]["text"] and bool(found[0]["evidence"]))
+    expect("doctor finds nothing missing", all(check["ok"] for check in report_of("doctor")["checks"]))
+
+
 def main() -> None:
     """Backfill twice, ask in every way, look for what may be left behind."""
     first = report_of("backfill", SAMPLES, "--engine", "prefect")
     expect(f"the samples give memories: {first['rows']}", first["rows"]["memories"] > 10)
+    expect("the engine was Prefect, and printed JSON alone", first["engine"] == "prefect")
     ran = {stage["stage"] for stage in first["stages"]}
     expect("every stage ran", ran >= {"extract", "embed", "link", "decay", "consolidate", "render"})
     again = report_of("backfill", SAMPLES, "--engine", "plain")
@@ -62,4 +74,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    try_shortly() if "--short" in sys.argv else main()

@@ -2,6 +2,7 @@
 
 import gc
 import shutil
+from collections import defaultdict
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
@@ -10,7 +11,7 @@ import pytest
 from hypothesis import settings
 
 from cortex.transforms import errors
-from tests.examples import IS_FULL
+from tests.examples import HAS_EVERY_CASE, IS_FULL
 
 CONTAINED_AS_IN_USE = errors.NEVER_CONTAINED
 TESTS = Path(__file__).parent
@@ -34,6 +35,25 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             if test in begun:
                 item.add_marker("slow")
             begun.add(test)
+    if not HAS_EVERY_CASE:
+        _leave_out_what_lies_between(items)
+
+
+def _leave_out_what_lies_between(items: list[pytest.Item]) -> None:
+    """Keep of the cases of a test marked `spread` as many as it says, from its first to its last."""
+    cases = defaultdict(list)
+    for item in items:
+        if item.get_closest_marker("spread"):
+            cases[item.nodeid.partition("[")[0]].append(item)
+    left_out = set()
+    for test in cases.values():
+        mark = test[0].get_closest_marker("spread")
+        assert mark is not None
+        last, steps = len(test) - 1, max(mark.args[0] - 1, 1)
+        left_out.update({*test} - {test[last * step // steps] for step in range(steps + 1)})
+    if left_out:
+        items[0].config.hook.pytest_deselected(items=[*left_out])
+        items[:] = [item for item in items if item not in left_out]
 
 
 def pytest_collection_finish() -> None:

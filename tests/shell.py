@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from cortex.cli.main import main
-from tests.bench import NOW, words_for_a_model
+from tests.bench import NOW, publishing_once, words_for_a_model
 from tests.present import embedding_with, present
 
 
@@ -39,7 +39,7 @@ def _words_for_a_model(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Itera
     monkeypatch.setenv("HOME", str(tmp_path))
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
-    with embedding_with(words_for_a_model):
+    with embedding_with(words_for_a_model), publishing_once():
         yield
 
 

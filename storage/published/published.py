@@ -425,7 +425,8 @@ class Published:
         database.execute(
             f"attach {_quoted(str(path))} as made (storage_version {_quoted(DUCKDB_STORAGE_VERSION)})"
         )
-        database.execute("use made")
+        # A commit waits for the disk: one for all tables and views, one for the 200 comments.
+        database.execute("use made; begin")
         for table in SNAPSHOTS:
             # From the file: the rows of a million memories are never in memory together.
             rows = _from_parquet(self._path_of(table))
@@ -435,10 +436,11 @@ class Published:
             database.execute(f"create view {table.name} as {view}")
         for name, select in ({} if lake.key_id else LAKE_VIEWS).items():
             database.execute(f"create view {name} as {select}")
+        database.execute("commit; begin")
         create_rankings(database)
         for comment in comments(is_sealed=bool(lake.key_id)):
             database.execute(comment)
-        database.execute("use memory")
+        database.execute("commit; use memory")
         database.execute("detach made")
 
     def _brief_path(self, project_id: str) -> Path:

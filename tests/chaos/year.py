@@ -137,7 +137,7 @@ def night(year: Year, number: int) -> None:
         forget(year)
     if number % 10 == 6:
         say_again(year)
-    if number % 20 == 9:
+    if number % 20 == 3:
         harm(year, *HARM[number // 20 % len(HARM)])
     if number % 7 == 5:  # nobody ran anything that day
         return

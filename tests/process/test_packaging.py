@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.examples import cases
+
 ROOT = Path(__file__).parents[2]
 PACKAGED = ("cortex/", "flows/", "transforms/", "storage/", "hooks/", "data/", "benchmarks/scores/")
 LINKED = ("flows", "transforms", "storage", "hooks", "data", "benchmarks/scores")
@@ -63,7 +65,7 @@ def test_every_package_is_listed():
     assert set(setuptools["package-dir"]) == found
 
 
-@pytest.mark.parametrize("name", LINKED)
+@cases("name", LINKED)
 def test_each_link_in_cortex_leads_to_its_folder_relatively(name: str):
     link = ROOT / "cortex" / Path(name).name
     assert link.is_symlink()

@@ -1,12 +1,11 @@
 """No made secret gets through, from hooks to backups; without redaction the same search finds them."""
 
-import pytest
-
 from benchmarks import secret_shapes
 from benchmarks.canary_kinds import CANARY, KINDS, canary
 from benchmarks.canary_search import canaries_in
 from benchmarks.missed_secrets import missed
 from cortex.transforms.redaction.redact import default_redactor, redact
+from tests.examples import cases
 from tests.unit.transforms.redaction import test_shapes
 
 # Rules of detect-secrets for 24 lower-case letters after a name of Cloudant's: that is taken for a word. And
@@ -14,7 +13,7 @@ from tests.unit.transforms.redaction import test_shapes
 NOT_FOLLOWED = 3
 
 
-@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
+@cases("kind", KINDS)
 def test_every_kind_is_found_as_it_is_planted_and_gone_when_redacted(kind):
     text = canary(kind, 4_711)
     assert canaries_in(text.encode()) == canaries_in(text.encode("utf-16-le")) == {4_711}

@@ -4,9 +4,8 @@ import re
 from pathlib import Path
 from xml.etree import ElementTree
 
-import pytest
-
 from docs.images import IMAGES, MOST_LINES, image_of
+from tests.examples import cases
 
 FOLDER = Path(__file__).parents[2] / "docs" / "images"
 
@@ -15,7 +14,7 @@ def test_there_is_a_picture_of_each_command_drawn_and_no_other():
     assert {path.stem for path in FOLDER.iterdir()} == set(IMAGES)
 
 
-@pytest.mark.parametrize("name", IMAGES)
+@cases("name", IMAGES)
 def test_a_picture_is_svg_that_fetches_nothing(name: str):
     text = (FOLDER / f"{name}.svg").read_text(encoding="utf-8")
     assert ElementTree.fromstring(text).tag == "{http://www.w3.org/2000/svg}svg"

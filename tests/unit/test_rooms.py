@@ -3,7 +3,7 @@
 from collections import defaultdict
 from pathlib import Path
 
-import pytest
+from tests.examples import cases
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("cortex/cli", "cortex/mcp", "cortex/explorer", "flows", "storage", "transforms", "hooks")
@@ -17,7 +17,7 @@ def modules(package: str) -> list[Path]:
     return paths
 
 
-@pytest.mark.parametrize("package", PACKAGES)
+@cases("package", PACKAGES)
 def test_a_folder_holds_at_most_twenty_modules(package: str) -> None:
     by_folder: dict[str, int] = defaultdict(int)
     for path in modules(package):
@@ -25,7 +25,7 @@ def test_a_folder_holds_at_most_twenty_modules(package: str) -> None:
     assert {folder: count for folder, count in by_folder.items() if count > MOST_MODULES} == {}
 
 
-@pytest.mark.parametrize("package", PACKAGES)
+@cases("package", PACKAGES)
 def test_a_file_name_occurs_once_in_a_package(package: str) -> None:
     by_name: dict[str, list[str]] = defaultdict(list)
     for path in modules(package):

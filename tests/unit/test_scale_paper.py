@@ -14,6 +14,7 @@ from benchmarks.scale_paper import (
     read_figures,
     tables,
 )
+from tests.examples import cases
 
 FIGURES = read_figures()
 COMPUTED = ("store", "limits", "workers", "money")
@@ -31,7 +32,7 @@ def test_the_page_is_as_the_script_prints_it():
     assert filled(text, FIGURES) == text, "run `python -m benchmarks.scale_paper`"
 
 
-@pytest.mark.parametrize("name", FIGURES)
+@cases("name", FIGURES)
 def test_every_figure_moves_a_computed_table(name: str):
     before, after = tables(FIGURES), tables(changed(name))
     assert [table for table in COMPUTED if before[table] != after[table]]
@@ -48,7 +49,7 @@ def test_measurements_have_a_day_and_a_source_and_assumptions_a_year_and_a_range
     assert [row.name for row in FIGURES.values() if not row.low <= row.value <= row.high] == []
 
 
-@pytest.mark.parametrize("name", [name for name, row in FIGURES.items() if LINK.search(row.source)])
+@cases("name", [name for name, row in FIGURES.items() if LINK.search(row.source)])
 def test_a_measurement_taken_from_a_page_still_stands_there(name: str):
     row = FIGURES[name]
     link = LINK.search(row.source)

@@ -18,12 +18,13 @@ from cortex.cli.main import CommandLine, main
 from cortex.flows.context import Context
 from cortex.storage.settings.settings import Settings
 from cortex.transforms.errors import AuditFailed
+from tests.examples import cases
 from tests.process.cli.test_commands import HEAVY
 
 NAMES = [name for commands in SECTIONS.values() for name in commands]
 
 
-@pytest.mark.parametrize("name", NAMES)
+@cases("name", NAMES)
 def test_every_command_of_the_help_is_there_under_its_name(name: str):
     found = main.get_command(click.Context(main), name)
     assert found is not None and found.name == name

@@ -21,6 +21,7 @@ from cortex.hooks.prose.plain import without_private
 from cortex.transforms.extract import prose as tags
 from cortex.transforms.extract.ground import statements
 from cortex.transforms.redaction.redact import redact
+from tests.examples import cases
 from tests.rows import turn
 from tests.unit.transforms.brief.test_render import HOSTILE
 
@@ -494,9 +495,7 @@ def test_it_runs_on_other_pythons(client, version):
 # The same words as the engine's
 
 
-@pytest.mark.parametrize(
-    "text", [*HOSTILE, "plain", "`a` and `b", "1. 2) # x", "a < b <c", "!![x] [ memory : y]"]
-)
+@cases("text", [*HOSTILE, "plain", "`a` and `b", "1. 2) # x", "a < b <c", "!![x] [ memory : y]"])
 def test_a_line_made_twice_stays_the_same(text):
     line = plain.on_one_line(text)
     assert plain.on_one_line(line) == line

@@ -9,6 +9,7 @@ from cortex.hooks.evidence.question import SearchQuestion, listing_asked
 from cortex.hooks.evidence.statements import is_known, is_lead_in, reason_in, statement_in
 from cortex.storage.settings.reference import read_policy
 from cortex.transforms.search import search_settings
+from tests.examples import cases
 
 POLICY = read_policy(None)
 SETTINGS = search_settings(POLICY)
@@ -19,7 +20,7 @@ def asked(text: str) -> SearchQuestion:
     return question_of(text, POLICY)
 
 
-@pytest.mark.parametrize(
+@cases(
     "text",
     [
         "Why SQLite and not Postgres?",
@@ -76,7 +77,7 @@ def test_a_short_command_stands_within_the_line() -> None:
     assert statement_in(text, asked("start").asked) == "You are ready: `buoy start` It listens on port 9."
 
 
-@pytest.mark.parametrize(
+@cases(
     ("question", "kind"),
     [
         ("what did we do?", "work"),

@@ -31,6 +31,7 @@ from cortex.transforms.errors import (
     UsageError,
 )
 from cortex.transforms.schemas import TURNS
+from tests.examples import cases
 from tests.rows import START, entry, turn, turns
 
 KEY = EncryptionKey(bytes(range(32)))
@@ -83,7 +84,7 @@ def test_any_flipped_bit_is_an_error(plain: bytes, data: st.DataObject):
         decrypted_bytes(KEY, bytes(sealed), "a")
 
 
-@pytest.mark.parametrize("cut", [0, 5, 28, 29, 40, -1])
+@cases("cut", [0, 5, 28, 29, 40, -1])
 def test_a_cut_file_is_an_error(cut: int):
     with pytest.raises(FileDamaged):
         decrypted_bytes(KEY, encrypted_bytes(KEY, b"words", "a")[:cut], "a")

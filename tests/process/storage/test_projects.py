@@ -11,6 +11,7 @@ from cortex.storage.lake.lake import Lake
 from cortex.storage.projects import projects
 from cortex.storage.projects.projects import ProjectRegister, identify, normalised_remote
 from cortex.transforms.errors import UnknownProject
+from tests.examples import cases
 from tests.rows import START, entry
 
 
@@ -32,7 +33,7 @@ def register(home: Path) -> ProjectRegister:
     return ProjectRegister(Journal(home, Lake(home)))
 
 
-@pytest.mark.parametrize(
+@cases(
     "url",
     [
         "git@github.com:Some/Repo.git",
@@ -45,7 +46,7 @@ def test_all_spellings_of_a_remote_are_one(url: str):
     assert normalised_remote(url) == "github.com/some/repo"
 
 
-@pytest.mark.parametrize(
+@cases(
     "url",
     [
         "https://git.example/some/repo.git?private_token=Zk83hfa7",
@@ -72,7 +73,7 @@ def test_a_token_in_the_path_of_a_remote_is_marked():
     assert token.lower() not in normalised_remote(f"https://git.example/{token}/some/repo.git")
 
 
-@pytest.mark.parametrize(
+@cases(
     ("url", "normalised"),
     [
         ("/srv/git/c#-lib.git", "/srv/git/c#-lib"),

@@ -14,6 +14,7 @@ from cortex.storage.projects.team_files import team_branch_at
 from cortex.storage.settings.reference import read_policy
 from cortex.transforms.memory.reality import CommitEdit, rewritten_share
 from cortex.transforms.policy import Policy
+from tests.examples import cases
 from tests.rows import memories, memory
 
 FIRST_DAY = datetime(2026, 9, 1, 12, tzinfo=UTC)
@@ -337,7 +338,7 @@ def test_a_decision_outlives_the_rewriting_of_the_file_it_names(repository, poli
     assert doubted(repository, policy, claim("m", "Polling stays in src/poll.py.")) == {}
 
 
-@pytest.mark.parametrize(
+@cases(
     ("edits", "share", "commits"),
     [
         ([(0, 10, 0), (2, 10, 10)], 1.0, 1),

@@ -2,17 +2,17 @@
 
 import json
 
-import pytest
 from click.testing import CliRunner, Result
 
 from cortex.cli.main import main
+from tests.examples import cases
 
 
 def run(*words: str) -> Result:
     return CliRunner().invoke(main, list(words))
 
 
-@pytest.mark.parametrize(
+@cases(
     "words",
     [
         ["forget"],
@@ -27,7 +27,7 @@ def test_words_that_say_too_little_or_too_much_are_a_usage_error(words):
     assert run(*words).exit_code == 2
 
 
-@pytest.mark.parametrize(
+@cases(
     ("words", "code"),
     [
         (["forget", "--session", "0123456789", "--json"], "CORTEX_E_NOT_FOUND"),

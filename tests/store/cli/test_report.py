@@ -16,6 +16,7 @@ from cortex.flows.operations.care.report import (
     report_markdown,
 )
 from cortex.transforms.views.effect import COMPARED_SIDES, MEASURES, TOO_FEW, compared
+from tests.examples import cases
 
 HEADINGS = ["Decisions", "Gotchas", "Corrections", "Said again and again", "Left open"]
 
@@ -76,7 +77,7 @@ def test_a_long_section_says_how_much_more_there_is():
     assert text.count("\n- ") == 30 and "And 3 more." in text
 
 
-@pytest.mark.parametrize(
+@cases(
     "hostile",
     ["![x](https://x.invalid/a.png)", "[x](javascript:1)", "<img src=x>", "a\n# b", "https://x.invalid"],
 )

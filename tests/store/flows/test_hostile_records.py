@@ -14,6 +14,7 @@ from cortex.transforms.masking import masked
 from cortex.transforms.schemas import EVENTS, values
 from cortex.transforms.transcripts.assistants import Head, lines_of_document
 from cortex.transforms.transcripts.transcript import Source, read_transcript
+from tests.examples import cases
 from tests.hostile import HOSTILE, LINES, every_kind, line_of, mutated, nested
 from tests.other_assistants import gemini_decisions
 from tests.transcripts import Talk, decisions, lines
@@ -45,12 +46,12 @@ def read_hostile_records(seed):
         }  # the same words twice in one message; folded by the commit
 
 
-@pytest.mark.parametrize("seed", range(4))
+@cases("seed", range(4))
 def test_a_hostile_record_costs_no_other_record_and_no_audit(seed):
     read_hostile_records(seed)
 
 
-@pytest.mark.parametrize("line", LINES, ids=range(len(LINES)))
+@cases("line", LINES)
 def test_a_hostile_line_is_set_aside_or_read_and_the_next_line_too(line):
     good = lines(decisions().records)
     reading = read_transcript(line + b"\n" + good, source=SOURCE)
@@ -59,7 +60,7 @@ def test_a_hostile_line_is_set_aside_or_read_and_the_next_line_too(line):
     assert [a.line for a in reading.unread] in ([1], []) and reading.consumed_bytes == len(line + good) + 1
 
 
-@pytest.mark.parametrize("depth", [1, 64, 254, 255, 300, 480])
+@cases("depth", [1, 64, 254, 255, 300, 480])
 def test_a_deeply_nested_tool_input_is_kept_down_to_a_bounded_depth(depth):
     talk = Talk().call("Bash", "ok", command="pytest", options=nested(depth, "list"))
     reading = read_transcript(lines(talk.records), source=SOURCE)

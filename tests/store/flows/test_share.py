@@ -19,6 +19,7 @@ from cortex.transforms.memory.fold import fold, memory_id
 from cortex.transforms.memory.team import SHARE, forgotten_in, team_changes, team_facts
 from cortex.transforms.schemas import EVENTS, JOURNAL
 from tests.bench import NOW, words_for_a_model
+from tests.examples import examples
 from tests.whole.flows.test_team import PNPM, UTC_RULE
 
 POLICY = read_policy(None)
@@ -68,7 +69,7 @@ class Member:
         return sorted((row["text"], row["trust"]) for row in rows if row["status"] == "active")
 
 
-@pytest.mark.parametrize("seed", range(25))
+@pytest.mark.parametrize("seed", range(examples(25)))
 def test_whatever_the_order_all_are_in_step_in_the_end(seed, tmp_path):
     chance = random.Random(seed)
     members = [Member(SharePlace(f"file://{tmp_path}", f"{n:016}")) for n in range(3)]

@@ -22,6 +22,7 @@ from cortex.mcp.tokens import (
     token_scopes,
 )
 from cortex.transforms.errors import UsageError
+from tests.examples import cases
 from tests.identity_provider import RESOURCE, Provider, provider_on_loopback
 
 
@@ -199,7 +200,7 @@ def test_scopes_stand_in_a_text_or_a_list():
     assert token_scopes({"scope": 5}) == token_scopes({}) == []
 
 
-@pytest.mark.parametrize(
+@cases(
     ("request_of", "needed"),
     [
         (("tools/list",), ""),

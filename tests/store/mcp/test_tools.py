@@ -12,6 +12,7 @@ from cortex.mcp.protocol.call import NOTICE
 from cortex.mcp.server import declared_tool
 from cortex.mcp.tool_index import TOOLS
 from cortex.mcp.tools.tool import checked_arguments, tool
+from tests.examples import cases
 from tests.protocol import BOTH, text_of
 
 # Of names, descriptions and argument schemas: what a client puts before its model with every session.
@@ -134,7 +135,7 @@ def test_infer_gives_the_chain_of_decisions_with_reasons(assistant):
     assert all(isinstance(step["outcomes"], list) for step in chain)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("name", "arguments", "code", "argument"),
     [
         ("recall", {}, "CORTEX_E201", "question"),

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.examples import cases
+
 ROOT = Path(__file__).parents[3]
 FOLDERS = {
     "brief.md", "claimed", "config.toml", "engine", "events", "hook-index.sqlite", "hooks.log", "journal",
@@ -68,7 +70,7 @@ def test_no_other_room_names_a_place_of_the_store_or_changes_files(room: str):
     ] == []
 
 
-@pytest.mark.parametrize(
+@cases(
     "line",
     [
         'home / "runs" / "reports"', 'home / "runs/manifest.json"', "shutil.rmtree(folder)",

@@ -34,6 +34,7 @@ from cortex.transforms.errors import (
     UsageError,
 )
 from cortex.transforms.schemas import VECTORS
+from tests.examples import cases
 
 MODEL = "m"
 WRITTEN = [f"{number:02}" for number in range(10)]
@@ -195,7 +196,7 @@ def test_a_changed_object_is_refused(machines, bucket):
         refresh(two)
 
 
-@pytest.mark.parametrize(
+@cases(
     "path",
     ["../x", "/etc/x", "published/../../x", "published/memory.duckdb", "config.toml", "lake/x", "tables/a\n"],
 )

@@ -21,6 +21,7 @@ from cortex.storage.elsewhere.commit_log import (
     last_entry,
 )
 from cortex.transforms.errors import LeaseLost, StoreBusy, StoreUnreachable
+from tests.examples import cases
 
 
 @dataclass
@@ -192,8 +193,8 @@ def log_of(length: int) -> FaultyLog:
     return FaultyLog([LogEntry(TAKE, "a", n, "", str(n)).as_bytes() for n in range(1, length + 1)])
 
 
-@pytest.mark.parametrize("is_trimmed", [False, True])
-@pytest.mark.parametrize("length", [0, 1, 2, 3, 7, 8, 9, 11, 12, 13, 1_000])
+@cases("is_trimmed", [False, True])
+@cases("length", [0, 1, 2, 3, 7, 8, 9, 11, 12, 13, 1_000])
 def test_the_last_entry_is_found_from_anywhere(length, is_trimmed):
     log = log_of(length)
     if is_trimmed:
@@ -209,7 +210,7 @@ def test_the_first_entry_the_milestones_and_the_last_two_spans_stay():
     assert [n for n in range(1, 44) if log.read(n)] == [1, *range(4, 36, 4), *range(36, 44)]
 
 
-@pytest.mark.parametrize("known", range(1, 40))
+@cases("known", range(1, 40))
 def test_whoever_was_away_cannot_write_where_an_entry_was_removed(known):
     log = log_of(43)
     log.trim()

@@ -5,6 +5,7 @@ import pytest
 from cortex.storage.settings.reference import read_policy
 from cortex.transforms.extract.answers import accepted
 from cortex.transforms.extract.ground.phrases import Phrasebook
+from tests.examples import cases
 from tests.sessions import prompt, text
 from tests.shown import Shown
 
@@ -18,7 +19,7 @@ OPTIONS = """There are three ways:
 Which one do you prefer?"""
 
 
-@pytest.mark.parametrize(
+@cases(
     ("words", "statement"),
     [
         ("1", "Agreed: SQLite - one file that the backup takes along, not Postgres or Parquet files."),
@@ -56,7 +57,7 @@ def test_yes_takes_the_offer_or_what_it_points_to(proposal: str, statement: str)
     assert agreed is not None and agreed.text == f"Agreed: {statement}."
 
 
-@pytest.mark.parametrize(
+@cases(
     ("words", "proposal"),
     [
         ("yes please", "Should I take SQLite or Postgres?"),

@@ -8,6 +8,7 @@ from cortex.storage.settings.reference import read_policy
 from cortex.transforms.extract.events import extract_events
 from cortex.transforms.extract.ground.candidate import extractor_fingerprint
 from cortex.transforms.policy import BUILT_IN, READERS, REMARKS, Policy
+from tests.examples import cases
 from tests.rows import turn, turns
 
 POLICY = read_policy(None)
@@ -29,7 +30,7 @@ def changed(stem, key):
     return replace(POLICY, rows={**POLICY.rows, stem: rows})
 
 
-@pytest.mark.parametrize("name", [name for (name,) in POLICY.rows["thresholds"]])
+@cases("name", [name for (name,) in POLICY.rows["thresholds"]])
 def test_a_threshold_outdates_extraction_where_extraction_reads_it(name):
     is_read = "extract" in POLICY.rows["thresholds"][(name,)]["read_by"].split()
     assert (extractor_fingerprint(changed("thresholds", (name,))) != extractor_fingerprint(POLICY)) == is_read

@@ -10,6 +10,7 @@ from cortex.transforms.extract.events import extract_events
 from cortex.transforms.extract.ground.lexicon import WORD_TABLES, Lexicon
 from cortex.transforms.extract.ground.phrases import spoken_in
 from cortex.transforms.words.sentences import latin_length
+from tests.examples import cases
 from tests.languages import KINDS, LANGUAGES, NOTHING
 from tests.sessions import prompt, session, text
 
@@ -27,7 +28,7 @@ SILENT = [
 ]
 
 
-@pytest.mark.parametrize(("language", "kind", "speaker", "sentence"), CASES)
+@cases(("language", "kind", "speaker", "sentence"), CASES)
 def test_a_sentence_is_the_same_kind_in_every_language(language, kind, speaker, sentence):
     spoken = LEXICON.speaking([language])
     if speaker == "user":
@@ -37,12 +38,12 @@ def test_a_sentence_is_the_same_kind_in_every_language(language, kind, speaker, 
         assert marked is not None and marked.event_type == kind
 
 
-@pytest.mark.parametrize(("language", "phrase", "sentence"), SILENT)
+@cases(("language", "phrase", "sentence"), SILENT)
 def test_small_talk_is_known_in_every_language(language, phrase, sentence):
     assert getattr(LEXICON.speaking([language]).phrases, phrase).search(sentence)
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
+@cases("language", LANGUAGES)
 def test_what_states_something_is_no_small_talk(language):
     phrases = LEXICON.speaking([language]).phrases
     statements = [sentences[language] for _, speaker, sentences in KINDS if speaker == "assistant"]
@@ -50,7 +51,7 @@ def test_what_states_something_is_no_small_talk(language):
     assert [words for words in statements if phrases.filler.match(words)] == []
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
+@cases("language", LANGUAGES)
 def test_the_language_of_a_session_is_known_by_its_small_words(language):
     said = [sentences[language] for _, _, sentences in KINDS]
     assert spoken_in(said, LEXICON.small_words) == {language} - {"en"}
@@ -90,12 +91,12 @@ def wishes_and_choices(language):
     return [sum(row["event_type"] == kind for row in rows) for kind in kinds]
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
+@cases("language", LANGUAGES)
 def test_the_same_session_gives_as_many_wishes_and_choices_in_every_language(language):
     assert wishes_and_choices(language) == wishes_and_choices("en")
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
+@cases("language", LANGUAGES)
 def test_lengths_compare_across_scripts(language):
     def length(name):
         return sum(latin_length(sentences[name]) for _, _, sentences in KINDS)

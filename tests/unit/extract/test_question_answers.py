@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from cortex.transforms.extract.answers import _topic
+from tests.examples import cases
 from tests.sessions import Said, call, said
 from tests.shown import Shown
 
@@ -36,7 +37,7 @@ def test_a_choice_says_for_what_and_what_was_turned_down_and_why(shown: Shown) -
     assert (row["memory_type"], row["trust"], row["lines"]) == ("decision", "user", [3, 1])
 
 
-@pytest.mark.parametrize(
+@cases(
     ("question", "topic"),
     [
         (

@@ -3,12 +3,12 @@
 import json
 from pathlib import Path
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from cortex.hooks.prose import plain
 from cortex.hooks.prose.characters import escaped, visible
+from tests.examples import cases
 
 ROOT = Path(__file__).parents[3]
 
@@ -65,14 +65,14 @@ HOSTILE = {
 }
 
 
-@pytest.mark.parametrize("name", ORDINARY)
+@cases("name", ORDINARY)
 def test_ordinary_text_is_unchanged(name):
     text = ORDINARY[name]
     assert visible(text) == visible(text, keeps_lines=True) == text
     assert plain.on_one_line(text) == text
 
 
-@pytest.mark.parametrize("name", HOSTILE)
+@cases("name", HOSTILE)
 def test_what_cannot_be_seen_is_taken_out(name):
     text, seen = HOSTILE[name]
     assert visible(text) == visible(text, keeps_lines=True) == seen

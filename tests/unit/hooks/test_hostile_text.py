@@ -15,6 +15,7 @@ from cortex.hooks import (
     transcript_end,
 )
 from cortex.hooks.prose import own_prose, plain, repeats
+from tests.examples import cases
 from tests.process.hooks.test_basic_brief import call, prose, result
 
 LATE = 60.0
@@ -44,7 +45,7 @@ def said_at_end(*texts):
 # Linear in the length of what is read
 
 
-@pytest.mark.parametrize(
+@cases(
     "text",
     [
         pytest.param("b" + "-" * 16_000 + "a", id="dashes"),
@@ -226,7 +227,7 @@ def test_a_type_in_angle_brackets_opens_no_markup(text):
 LONG = "x" * 2_000
 
 
-@pytest.mark.parametrize(
+@cases(
     "text",
     [
         f"<T>\n{TAG}",

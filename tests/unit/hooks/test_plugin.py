@@ -9,6 +9,7 @@ import pytest
 
 import cortex
 from cortex.cli.main import main
+from tests.examples import cases
 
 ROOT = Path(__file__).parents[3]
 PLUGIN = ROOT / "hooks"
@@ -66,7 +67,7 @@ def named(path: Path) -> str:
     return path.parent.name if path.name == "SKILL.md" else path.stem
 
 
-@pytest.mark.parametrize("skill", SKILLS + AGENTS, ids=named)
+@cases("skill", SKILLS + AGENTS)
 def test_a_skill_or_agent_is_named_as_its_place_and_says_when_to_use_it(skill: Path):
     told = front_matter(skill)
     assert told["name"] == named(skill)
@@ -75,7 +76,7 @@ def test_a_skill_or_agent_is_named_as_its_place_and_says_when_to_use_it(skill: P
     )
 
 
-@pytest.mark.parametrize("skill", SKILLS + AGENTS, ids=named)
+@cases("skill", SKILLS + AGENTS)
 def test_a_skill_calls_only_commands_and_options_that_exist(skill: Path):
     text = skill.read_text(encoding="utf-8")
     calls = re.findall(r"(?:^\s*|`)cortex ([a-z][^`\n]*)", text, re.MULTILINE)
@@ -97,7 +98,7 @@ def test_the_descriptions_cost_little():
     assert sum(map(len, told)) <= 2_600 and max(map(len, told)) <= 320
 
 
-@pytest.mark.parametrize("skill", SKILLS, ids=named)
+@cases("skill", SKILLS)
 def test_what_is_allowed_beforehand_only_reads_or_adds(skill: Path):
     allowed = re.findall(r"Bash\(cortex ([^)]*) \*\)", front_matter(skill).get("allowed-tools", ""))
     assert set(allowed) <= {
@@ -106,7 +107,7 @@ def test_what_is_allowed_beforehand_only_reads_or_adds(skill: Path):
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("skill", SKILLS, ids=named)
+@cases("skill", SKILLS)
 def test_a_skill_that_only_looks_asks_for_no_permission(skill: Path):
     # A group of commands without one of them does something too: `cortex config --json` is no `config list`.
     text = skill.read_text(encoding="utf-8")
@@ -115,7 +116,7 @@ def test_a_skill_that_only_looks_asks_for_no_permission(skill: Path):
         assert line.startswith(tuple(allowed))
 
 
-@pytest.mark.parametrize("skill", SKILLS + AGENTS, ids=named)
+@cases("skill", SKILLS + AGENTS)
 def test_a_skill_hands_words_to_the_command_and_never_to_a_shell(skill: Path):
     text = skill.read_text(encoding="utf-8")
     assert "!`" not in text  # the client would run it, with the user's words in it

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from cortex.hooks import ticket
+from tests.examples import cases
 
 
 def test_the_hash_of_a_path_is_fnv_1a():
@@ -41,7 +42,7 @@ def test_times_in_names_sort_as_text():
     assert ticket.stamp(999_999_999_999_999_999) < ticket.stamp(1_000_000_000_000_000_000)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("path", "owner"),
     [
         ("/p/4f0c.jsonl", ("4f0c", None)),
@@ -62,7 +63,7 @@ def test_a_strange_session_id_makes_a_plain_file_name(tmp_path, session_id):
     assert Path(path).parent == tmp_path / "staging" / "new"
 
 
-@pytest.mark.parametrize(
+@cases(
     "raw",
     [
         b"",

@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import pyarrow as pa
-import pytest
 
 from cortex.storage.settings.reference import read_policy
 from cortex.transforms import schemas
@@ -17,6 +16,7 @@ from cortex.transforms.audit import (
     turns_violations,
 )
 from cortex.transforms.schemas import ALL_TABLES, EDGES, EVENTS, MEMORIES, PASSAGES, TURNS, Table
+from tests.examples import cases
 from tests.rows import START
 from tests.unit.transforms.sql.test_queries import rows, table
 
@@ -49,7 +49,7 @@ def violations_of(name: str) -> list:
     return passages_violations(golden(name, PASSAGES), "p")
 
 
-@pytest.mark.parametrize("name", sorted(path.name for path in HERE.iterdir()))
+@cases("name", sorted(path.name for path in HERE.iterdir()))
 def test_each_golden_row_is_named_with_its_reason_and_no_other(name):
     named = {(violation.row_id, violation.reason) for violation in violations_of(name)}
     assert named == {(row["row_id"], row["reason"]) for row in rows(HERE / name / "expected.csv")}
@@ -74,7 +74,7 @@ def reasons(of: Table, *changed: dict, scope: str | None = None) -> set:
     return {(v.row_id, v.reason) for v in column_violations(of.of(given), of, scope)}
 
 
-@pytest.mark.parametrize(("of", "column"), RULED, ids=lambda v: v.name)
+@cases(("of", "column"), RULED)
 def test_each_rule_of_each_column_is_enforced_and_null_breaks_none(of, column):
     name, words = column.name, column.name.replace("_", " ")
     if column.one_of:
@@ -95,7 +95,7 @@ def test_each_rule_of_each_column_is_enforced_and_null_breaks_none(of, column):
         assert reasons(of, {name: None}) == set()
 
 
-@pytest.mark.parametrize("of", [of for of in ALL_TABLES if len(of.key) == 1], ids=lambda of: of.name)
+@cases("of", [of for of in ALL_TABLES if len(of.key) == 1])
 def test_each_key_is_there_once_and_each_row_of_its_scope(of):
     [key] = of.key
     assert reasons(of, {key: "same"}, {key: "same"}, {}) == {("same", "its key is there twice")}
@@ -103,7 +103,7 @@ def test_each_key_is_there_once_and_each_row_of_its_scope(of):
         assert reasons(of, {"project_id": "p"}, {}, scope="p") == {("r1", "of another scope")}
 
 
-@pytest.mark.parametrize("of", ALL_TABLES, ids=lambda of: of.name)
+@cases("of", ALL_TABLES)
 def test_each_column_is_there_of_its_type_and_filled_where_it_must_be(of):
     whole = of.of([row_of(of, "r0")])
     assert layout_violations(whole, of) == []

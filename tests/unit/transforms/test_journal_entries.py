@@ -19,6 +19,7 @@ from cortex.transforms.journal_entries import (
     from_row,
 )
 from cortex.transforms.schemas import JOURNAL_KINDS
+from tests.examples import cases
 from tests.rows import START
 
 FACT = {"text": "Use SQLite", "memory_type": "decision", "category": "project"}
@@ -71,8 +72,8 @@ PAYLOADS = [
 ]
 
 
-@pytest.mark.parametrize(("kind", "payload"), PAYLOADS)
-@pytest.mark.parametrize("others", [{}, {"others": 1, "of another version": [2]}])
+@cases(("kind", "payload"), PAYLOADS)
+@cases("others", [{}, {"others": 1, "of another version": [2]}])
 def test_a_row_read_and_written_again_is_the_same_to_the_byte(kind, payload, others):
     text = json.dumps(payload | others, ensure_ascii=False, sort_keys=True)
     entry = checked_entry(kind, json.loads(text))
@@ -92,7 +93,7 @@ def test_every_kind_has_a_class_and_is_tried_here():
 DECIDING = ("initial_confidence", "cwd")
 
 
-@pytest.mark.parametrize(("kind", "payload"), PAYLOADS)
+@cases(("kind", "payload"), PAYLOADS)
 def test_a_field_of_another_type_or_missing_is_refused(kind, payload):
     entry = entry_of(kind, payload)
     required = {field.name for field in fields(entry) if field.default is MISSING}
@@ -110,7 +111,7 @@ def test_a_value_outside_its_closed_set_is_refused(name):
         checked_entry("remember", FACT | {name: "other"})
 
 
-@pytest.mark.parametrize("payload", [[], "text", None, 7])
+@cases("payload", [[], "text", None, 7])
 def test_a_payload_that_is_no_object_is_refused(payload):
     with pytest.raises(ValueError, match="not the payload"):
         entry_of("pin", payload)

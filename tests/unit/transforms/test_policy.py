@@ -6,6 +6,7 @@ from cortex.storage.settings.reference import read_policy
 from cortex.transforms.errors import NotFound, SchemaMismatch, UnknownValue
 from cortex.transforms.policy import BUILT_IN, MEMORY_TYPE_FLAGS, load_policy
 from cortex.transforms.schemas import EDGE_TYPES, EVENT_TYPES, MEMORY_TYPES
+from tests.examples import cases
 
 POLICY = read_policy(None)
 MORE = ("brief_place", *MEMORY_TYPE_FLAGS, *BUILT_IN["memory_types"])
@@ -61,7 +62,7 @@ def test_a_type_outside_its_closed_set_is_an_error_that_names_the_allowed_ones(t
         load_policy(texts(**{table: texts()[table] + line}))
 
 
-@pytest.mark.parametrize("number", ["much", "0,3", "nan", "inf"])
+@cases("number", ["much", "0,3", "nan", "inf"])
 def test_a_malformed_number_is_an_error_naming_file_row_and_column(number):
     broken = f'name,value,unit,why\nlimit,"{number}",fraction,a test\n'
     with pytest.raises(UnknownValue, match=r"thresholds.csv row 2, column value"):

@@ -1,11 +1,10 @@
 """What is unsettled, and which memories make the chain behind a subject or a path."""
 
-import pytest
-
 from cortex.flows.operations.ask.reasoning import chain_of, fading_points, memories_about, open_points
 from cortex.storage.settings.reference import read_policy, word_ranks
 from cortex.transforms.memory.quality import flaw_of_lesson
 from cortex.transforms.schemas import EDGES, MEMORIES
+from tests.examples import cases
 from tests.rows import at, memory
 
 POLICY = read_policy(None)
@@ -61,7 +60,7 @@ def test_a_chain_follows_what_was_replaced_and_leaves_out_what_is_only_near():
     assert [step.memory_id for step in chain_of(rows, edges, seeds, POLICY, limit=1)] == ["b"]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("target", "is_named"),
     [
         ("src/tide.py", True), ("tide.py", True), ("src", False), ("src/", True), ("./src/tide.py", True),
@@ -73,7 +72,7 @@ def test_a_path_is_meant_by_its_end_its_folder_or_a_longer_path(target, is_named
     assert memories_about(target, rows, POLICY) == (["a"] if is_named else [])
 
 
-@pytest.mark.parametrize(
+@cases(
     "text",
     [
         "Never push on Fridays",
@@ -87,7 +86,7 @@ def test_a_lesson_may_be_short_if_it_names_what_it_is_about(text):
     assert flaw_of_lesson(text, POLICY, word_ranks()) == ""
 
 
-@pytest.mark.parametrize(
+@cases(
     "text",
     ["keep it simple", "make it good and fast", "Use tabs", "use [REDACTED:aws-key] for the upload of tides"],
 )

@@ -12,9 +12,10 @@ from cortex.transforms.words.sentences import (
     sentences,
     shortened,
 )
+from tests.examples import cases
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "words"),
     [
         ("Keep the cache small", {"keep", "cache", "small"}),
@@ -56,9 +57,7 @@ def test_sentences_may_open_with_letters_that_english_lacks():
     assert sentences("Bitte z. B. hier. Sonst nie.", PROSE) == ["Bitte z. B. hier.", "Sonst nie."]
 
 
-@pytest.mark.parametrize(
-    "asked", ["Is it?", "これでいいですか。", "可以吗", "このままで？", "¿Seguimos?", "Geht das? "]
-)
+@cases("asked", ["Is it?", "これでいいですか。", "可以吗", "このままで？", "¿Seguimos?", "Geht das? "])
 def test_questions_are_known_in_every_script(asked):
     assert is_question(asked)
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as some
 from cortex.storage.settings.reference import read_policy
 from cortex.transforms.schemas import USES
 from cortex.transforms.views.metrics import NAMES, SHOWINGS, session_uses, still_counted, use_inputs
+from tests.examples import examples
 from tests.rows import turn, turns
 
 POLICY = read_policy(None)
@@ -64,20 +65,20 @@ def count(world, known):
     return rows.sort_by([("session_id", "ascending"), ("memory_id", "ascending")])
 
 
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=examples(30))
 @given(worlds, worlds)
 def test_uses_counted_again_in_part_are_those_counted_from_the_start(before, after):
     assert count(after, count(before, USES.empty())).equals(count(after, USES.empty()))
 
 
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=examples(30))
 @given(showings, names, names, turn_rows)
 def test_they_are_also_where_memories_alone_were_reworded(shown, names_before, names_after, rows):
     before, after = (world(shown, names, rows, "1") for names in (names_before, names_after))
     assert count(after, count(before, USES.empty())).equals(count(after, USES.empty()))
 
 
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=examples(30))
 @given(worlds)
 def test_a_session_of_which_nothing_changed_is_not_counted_again(before):
     shown, names, rows, version = before

@@ -64,23 +64,6 @@ def test_a_dangling_link_is_named_and_the_rest_goes_on(cortex, folder):
     assert reasons(answer) == [("gone.jsonl", None, "gone, or not to be read")]
 
 
-def test_a_file_cut_within_a_line_is_read_on_once_the_line_is_whole(cortex, folder, home, tmp_path):
-    talk = decisions()
-    path = talk.path_in(folder)
-    path.parent.mkdir()
-    whole = lines(talk.records)
-    path.write_bytes(whole[:-200])
-    first = backfill(cortex, folder)
-    assert (first.code, first.json["transcripts"]) == (0, 1)
-    assert reasons(first) == [(path.name, len(talk.records), "last line is not finished yet")]
-    path.write_bytes(whole)
-    second = backfill(cortex, folder)
-    assert (second.json["transcripts"], second.json["set_aside"]) == (1, [])
-    at_once = Bench(tmp_path / "other-home", folder)
-    at_once.backfill()
-    assert difference(contents(home), contents(at_once.home)) == {}
-
-
 def test_a_file_of_one_unfinished_line_is_read_once_it_is_whole(cortex, folder, home):
     path = folder / "s1.jsonl"
     whole = lines(Talk().user("[MEMORY: decision] Levels are whole millimetres.").records)
@@ -101,15 +84,7 @@ def test_a_transcript_that_says_nothing_yet_gets_its_project_from_what_follows(c
     assert [project["name"] for project in cortex("status", "--json").json["projects"]] == ["kelp"]
 
 
-def test_a_transcript_deleted_between_staging_and_run_is_read_through_its_link(cortex, folder, home):
-    bench = Bench(home, folder)
-    path = decisions().write(folder)
-    bench.stage()
-    path.unlink()
-    answer = cortex("run", "--engine", "plain", "--json")
-    assert (answer.code, answer.json["transcripts"], answer.json["set_aside"]) == (0, 1, [])
-
-
+@pytest.mark.spread(2)
 @pytest.mark.parametrize(
     "name", ["caf\udce9.jsonl", 'it\'s "quoted" and spaced.jsonl', "zeile\nzwei.jsonl", "日本.jsonl"]
 )
@@ -150,6 +125,7 @@ def test_a_read_only_home_refuses_writing_and_still_answers(cortex, folder, moun
     assert cortex("status").code == cortex("sql", "select 1").code == 0
 
 
+@pytest.mark.spread(3)
 @pytest.mark.parametrize("room_kb", [4, 16, 40, 72, 120, 200, 300, 400])
 def test_a_full_disk_loses_nothing_and_the_next_run_goes_on(
     cortex, folder, mount, monkeypatch, tmp_path, room_kb
@@ -169,6 +145,7 @@ def test_a_full_disk_loses_nothing_and_the_next_run_goes_on(
     assert leftovers(home) == []
 
 
+@pytest.mark.spread(2)
 @pytest.mark.parametrize("number", [1, 2, 4])
 def test_no_space_for_a_lake_file_leaves_the_store_as_it_was(cortex, folder, home, monkeypatch, number):
     decisions("s1").write(folder)

@@ -3,7 +3,6 @@
 from pathlib import Path
 
 from tests.bench import SAMPLES
-from tests.process.cli.test_commands import error_of
 from tests.transcripts import KELP, decisions
 
 
@@ -64,13 +63,6 @@ def test_remember_then_forget_by_the_id_that_was_printed(cortex, samples):
     }
     assert len(gone["copies_reached"]) == 1 and str(samples) in gone["copies_reached"][0]
     assert "Levels are millimetres." not in cortex("recall", "millimetres", "--project", "tidepool").out
-
-
-def test_forget_asks_before_it_forgets_the_best_answer(cortex, samples):
-    named = ("forget", "delivers the same reading twice", "--project", "tidepool", "--json")
-    answer = cortex(*named)
-    assert answer.code == 2 and "--yes" in error_of(answer)["next_step"]
-    assert cortex(*named, "--yes").json["forgotten"]
 
 
 def test_a_project_is_known_by_its_folder(cortex, tmp_path, monkeypatch):

@@ -95,15 +95,6 @@ def test_secrets_and_private_parts_of_code_are_not_kept(cortex, store):
     assert traces(load_settings().home, "hunter2") == traces(load_settings().home, "kilndiary") == []
 
 
-def test_forgotten_code_leaves_no_byte(cortex, store, indexed):
-    answer = indexed
-    home = load_settings().home
-    assert traces(home, "kiln_curve") and traces(home, "firing curve")
-    for name in (answer["code"], answer["code_description"]):
-        assert cortex("forget", name[:12]).code == 0
-    assert traces(home, "kiln_curve") == traces(home, "firing curve") == []
-
-
 def test_an_edit_changes_the_words_and_nothing_else(cortex, store):
     name = remembered(cortex, "Levels are millimetres.")
     [before] = table(store, "memories")

@@ -262,6 +262,7 @@ def half(commands: list[list[str]], name: str) -> list[list[str]]:
     return commands[[*HEALED, *NAMED].index(name) % 2 :: 2]
 
 
+@pytest.mark.spread(8)
 @pytest.mark.parametrize("name", HEALED)
 def test_what_is_made_from_the_lake_is_made_again_by_the_command_that_meets_it(cortex, sound, name):
     expected = contents(sound())
@@ -280,6 +281,7 @@ def test_what_is_made_from_the_lake_is_made_again_by_the_command_that_meets_it(c
     assert FACT in Store(home).tables.open("global", "memories").read()["text"].to_pylist()
 
 
+@pytest.mark.spread(10)
 @pytest.mark.parametrize("name", NAMED)
 def test_what_is_the_truth_is_named_with_the_next_step_and_left_as_it_is(cortex, sound, name):
     damage, code = NAMED[name]
@@ -296,6 +298,7 @@ def test_what_is_the_truth_is_named_with_the_next_step_and_left_as_it_is(cortex,
 FULL = ["no tables", "memories cut", "turns cut", "journal junk", "manifest: []", "no manifest"]
 
 
+@pytest.mark.spread(2)
 @pytest.mark.parametrize("name", FULL)
 def test_no_command_ends_in_a_traceback(cortex, sound, tmp_path, name):
     damage = HEALED.get(name) or NAMED[name][0]
@@ -427,6 +430,7 @@ ODD = [
 
 
 # Those that mean something to several formats at once, and all in one path: each damages the path for itself.
+@pytest.mark.spread(2)
 @pytest.mark.parametrize("name", ["it's", "[ab]", "100%41", "/".join(ODD)])
 def test_a_store_lies_at_any_path_that_its_tables_can_have(cortex, folder, tmp_path, monkeypatch, name):
     import duckdb

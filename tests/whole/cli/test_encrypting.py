@@ -17,6 +17,7 @@ def test_on_and_off_again(cortex, samples: Path, tmp_path: Path):
     assert not list(samples.rglob("*.aes"))
 
 
+@pytest.mark.spread(2)
 @pytest.mark.parametrize(
     "words",
     [("run", "--engine", "plain"), ("recall", "SQLite"), ("remember", "Use pnpm"), ("status",), ("decrypt",)],

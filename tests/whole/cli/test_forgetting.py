@@ -122,11 +122,6 @@ def test_forgetting_twice_says_that_it_is_done(cortex, store):
     assert kinds(store) == before
 
 
-def test_an_unknown_id_is_not_found(cortex, store):
-    answer = cortex("forget", "0123456789ab", "--json")
-    assert error_of(answer)["code"] == "CORTEX_E_NOT_FOUND"
-
-
 REPEATED = {
     "remember": ["remember", "Lanterns hang on the seaward side."],
     "pin": ["pin", "{id}"],
@@ -138,6 +133,7 @@ REPEATED = {
 }
 
 
+@pytest.mark.spread(3)
 @pytest.mark.parametrize("command", REPEATED)
 def test_killed_before_it_took_effect_and_given_again_it_journals_once(cortex, store, command):
     """A run that holds the lease stands for the kill: the entry is written, nothing else is done."""

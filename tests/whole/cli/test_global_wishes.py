@@ -181,6 +181,7 @@ class Killed(BaseException):
     """Stands for a kill."""
 
 
+@pytest.mark.spread(2)
 @pytest.mark.parametrize("writes", [0, 1, 2, 3])
 def test_an_acceptance_that_is_killed_is_whole_or_still_proposed(twice, cortex, monkeypatch, writes):
     [item] = proposed(cortex)

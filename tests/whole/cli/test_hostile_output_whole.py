@@ -46,6 +46,7 @@ def test_json_loses_nothing(cortex, hostile):
     assert any("\x1b[31mred" in text and "\u202e" in text for text in texts)
 
 
+@pytest.mark.spread(3)
 @pytest.mark.parametrize("name", ORDINARY)
 def test_ordinary_text_of_any_script_is_printed_as_it_is(cortex, samples, name):
     fact = f"The gauge at the harbour says {ORDINARY[name]} every time."

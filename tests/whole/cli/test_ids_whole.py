@@ -16,6 +16,7 @@ def with_a_digit(name: str) -> str:
     return name[:4] if not name[:4].isalpha() else name[:8]
 
 
+@pytest.mark.spread(2)
 @pytest.mark.parametrize(
     ("words", "form"),
     [

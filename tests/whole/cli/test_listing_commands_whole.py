@@ -3,13 +3,6 @@
 from pathlib import Path
 
 
-def test_snapshots_that_are_gone_are_made_again(cortex, samples):
-    (samples / "published" / "sessions.parquet").unlink()
-    answer = cortex("timeline", "--all-projects")
-    assert (answer.code, "Rebuilding" in answer.err) == (0, True)
-    assert cortex("timeline", "--all-projects").err.startswith("Read one whole")
-
-
 def test_what_was_replaced_is_listed_among_the_faded(cortex, samples):
     old, new = cortex("list", "--project", "tidepool", "--limit", "2", "--json").json["memories"]
     assert cortex("supersede", old["memory_id"], new["memory_id"]).code == 0

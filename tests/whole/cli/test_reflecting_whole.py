@@ -42,6 +42,7 @@ def test_a_question_is_answered_by_the_memories_themselves_that_hold_the_nearest
     assert "no language model is chosen" in shown.err.lower()
 
 
+@pytest.mark.spread(2)
 @pytest.mark.parametrize(
     "target", ["maxPackBytes", "--max-pack-bytes", "max_pack_bytes", "MaxPackBytes", "env var binding"]
 )

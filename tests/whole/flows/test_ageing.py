@@ -63,7 +63,7 @@ def test_two_and_six_months_without_a_session_change_nothing(bench):
 
 def test_weak_memories_are_noted_once_and_archived_fourteen_days_of_work_later(bench):
     faded(bench)
-    bench.backfill(now=START + 30 * DAY)
+    bench.begin(START + 30 * DAY)
     assert status_of(bench) == "active"
     assert days_noted(bench, "fade") == [(START + 30 * DAY).date()]
     for number, expected in ((40, "active"), (43, "active"), (45, "archived")):
@@ -75,7 +75,7 @@ def test_weak_memories_are_noted_once_and_archived_fourteen_days_of_work_later(b
 
 def test_the_days_of_grace_wait_while_the_project_rests(bench):
     faded(bench)
-    bench.backfill(now=START + 30 * DAY)
+    bench.begin(START + 30 * DAY)
     bench.run("nightly", START + 300 * DAY)
     assert status_of(bench) == "active"
     worked_on(bench, 301)
@@ -85,7 +85,7 @@ def test_the_days_of_grace_wait_while_the_project_rests(bench):
 
 def test_a_memory_that_is_said_again_is_strong_again_and_its_grace_is_forgotten(bench):
     faded(bench)
-    bench.backfill(now=START + 30 * DAY)
+    bench.begin(START + 30 * DAY)
     again = Talk("again", start=START + 31 * DAY)
     again.user("Go.").assistant(f"[MEMORY: progress] {PLAN}").write(bench.projects)
     bench.backfill(now=START + 32 * DAY)
@@ -98,7 +98,7 @@ def test_a_memory_that_is_said_again_is_strong_again_and_its_grace_is_forgotten(
 
 def test_what_is_archived_for_thirty_days_of_work_is_pruned_and_comes_back_when_it_is_said(bench):
     faded(bench)
-    bench.backfill(now=START + 30 * DAY)
+    bench.begin(START + 30 * DAY)
     worked_on(bench, *range(30, 76))
     bench.stage()
     bench.run("nightly", START + 77 * DAY)
@@ -155,7 +155,7 @@ def test_what_a_person_recalls_or_remembers_moves_the_clock(bench):
 
 def test_a_second_run_of_the_day_changes_nothing_and_rebuilt_equals_live(bench):
     faded(bench)
-    bench.backfill(now=START + 30 * DAY)
+    bench.begin(START + 30 * DAY)
     worked_on(bench, *range(30, 76))
     bench.stage()
     for night in (60, 77, 78):
@@ -181,7 +181,7 @@ def test_from_scratch_says_the_same_but_for_what_was_found_weak(bench, other):
 
 def test_a_store_of_an_older_cortex_begins_its_days_of_grace_with_the_first_run(bench):
     faded(bench)
-    bench.backfill(now=START + 30 * DAY)
+    bench.begin(START + 30 * DAY)
     manifest = bench.home / "runs" / "manifest.json"
     raw = json.loads(manifest.read_text())
     raw["files"] = {name: file for name, file in raw["files"].items() if file["table"] != "journal"}

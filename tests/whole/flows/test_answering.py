@@ -97,6 +97,7 @@ def test_a_chain_is_told_with_its_reasons(reader):
     assert [step.memory_id for step in inference.chain] == [old, new]
 
 
+@pytest.mark.spread(2)
 @pytest.mark.parametrize("temper", ["bad key", "refusal", "cut off", "no JSON", "a list", "bad request"])
 def test_a_model_that_fails_leaves_the_answer_of_the_rules_and_says_why(reader, temper):
     name = reader().remember(LEVELS).memory_id

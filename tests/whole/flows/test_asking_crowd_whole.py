@@ -46,7 +46,7 @@ def killed_crowds(server: ModelServer, kills: int, *args: object) -> None:
 
 
 def test_kills_lose_at_most_what_was_under_way_and_count_it_in_full(home, replies):
-    kills = 200
+    kills = 64
     count = 20 + kills
     with ModelServer(always(SLOW_ANSWER)) as server:
         killed_crowds(server, kills, home, server.url, count, PLENTY, replies)

@@ -18,6 +18,7 @@ from tests.store.flows.test_audit import SECRET, _spoilt
 from tests.transcripts import Talk, decisions
 
 
+@pytest.mark.spread(2)
 @pytest.mark.parametrize("unseen", ["\u200b", "\u00ad", "\ufe0f", "\u034f", "\U000e0041", "\u202e", "\x08"])
 def test_a_secret_split_by_unseen_characters_is_marked_and_the_brief_goes_on(bench, unseen):
     split = unseen.join(SECRET)

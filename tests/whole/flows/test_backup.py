@@ -90,6 +90,7 @@ def restore_killed_at(monkeypatch, file, number: int) -> None:
             here().restore(file)
 
 
+@pytest.mark.spread(2)
 @pytest.mark.parametrize("number", [1, 2])
 @pytest.mark.parametrize("next_command", ["run", "forget", "restore"])
 def test_killed_at_a_rename_any_command_goes_on(bench, file, monkeypatch, number, next_command):
@@ -142,6 +143,7 @@ def test_what_holds_for_this_machine_alone_outlives_a_restore(bench, file, name)
     assert (bench.home / name).read_text() == '{"shown": {}, "blocks": {}}'
 
 
+@pytest.mark.spread(2)
 @pytest.mark.parametrize("cut", [0, 100, 2_000, -10])
 def test_a_damaged_backup_changes_nothing(bench, file, cut):
     before = contents(bench.home)
@@ -206,14 +208,14 @@ def test_a_backup_takes_the_place_of_no_device_and_no_folder(bench, tmp_path):
 
 def test_a_backup_to_a_folder_that_is_not_there_makes_it(bench, tmp_path):
     decisions().write(bench.projects)
-    bench.backfill()
+    bench.begin()
     here().backup(tmp_path / "disk" / "notes" / "b.cortex")
     assert (tmp_path / "disk" / "notes" / "b.cortex").is_file()
 
 
 def test_what_a_killed_backup_left_goes_with_the_next_and_what_another_writes_stays(bench, tmp_path):
     decisions().write(bench.projects)
-    bench.backfill()
+    bench.begin()
     ended = subprocess.Popen([sys.executable, "-c", ""])
     ended.wait()
     left, in_use, foreign = (

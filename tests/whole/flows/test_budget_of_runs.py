@@ -120,6 +120,7 @@ def test_what_does_not_fit_the_budget_waits_and_the_next_day_asks_it(home, proje
     assert len(server.asked) == 3
 
 
+@pytest.mark.spread(2)
 @pytest.mark.parametrize(
     "failure", ["bad key", "out of credit", "refusal", "half a JSON", "hung up", "no JSON"]
 )

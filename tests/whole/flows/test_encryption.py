@@ -141,6 +141,7 @@ def test_resetting_a_project_drops_what_it_was_told(sealed):
     assert before.keys() and not before.keys() & ShownLinesRegister(sealed.home).spans(scope).keys()
 
 
+@pytest.mark.spread(3)
 @pytest.mark.parametrize("moment", ["before", "after"])
 @pytest.mark.parametrize(
     ("owner", "name", "number"),

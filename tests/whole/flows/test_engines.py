@@ -50,23 +50,6 @@ def test_prefect_gives_what_plain_gives_and_leaves_no_process(bench, other, tmp_
     assert leftovers(home) == []
 
 
-def test_backfill_under_prefect_prints_json_alone(tmp_path):
-    projects = tmp_path / "projects"
-    decisions().write(projects)
-    ran = subprocess.run(
-        [sys.executable, "-m", "cortex", "backfill", str(projects), "--json", "--engine", "prefect"],
-        capture_output=True,
-        text=True,
-        cwd=ROOT,
-        env={**os.environ, "CORTEX_HOME": str(tmp_path / "home")},
-        timeout=120,
-    )
-    assert ran.returncode == 0, ran.stderr
-    report = json.loads(ran.stdout)
-    assert (report["engine"], report["transcripts"], report["set_aside"]) == ("prefect", 1, [])
-    assert "Traceback" not in ran.stderr
-
-
 def test_an_error_under_prefect_has_its_exit_code(tmp_path):
     home, projects = tmp_path / "home", tmp_path / "projects"
     decisions().write(projects)

@@ -15,6 +15,7 @@ from cortex.flows.stages.order import FORGET
 from cortex.transforms.memory.forgetting import SHORTEST_PHRASE, statements_of
 from cortex.transforms.schemas import TURNS
 from tests.bench import NOW, SAMPLES, Bench
+from tests.examples import HAS_EVERY_CASE
 from tests.rows import entry
 
 # Whole runs, a second each: together too long for the quick suite.
@@ -85,7 +86,7 @@ def unlike(
 
 def check_each(bench: Bench, folder: Path) -> None:
     before = rows(bench)
-    for copy, memory in copies(bench, folder):
+    for copy, memory in copies(bench, folder, every=1 if HAS_EVERY_CASE else 3):
         assert unlike(before, rows(copy), memory) == [], memory["text"]
         with runs.opened("rederive", copy.context) as run:
             again = propose_rederivation(run)
@@ -129,7 +130,7 @@ def test_what_is_said_later_fills_no_gap(bench, tmp_path):
     in_control = rows(control)
     for path, content in shorter.items():
         path.write_bytes(content)
-    for copy, memory in copies(bench, tmp_path, every=3):
+    for copy, memory in copies(bench, tmp_path, every=3 if HAS_EVERY_CASE else 6):
         kept = rows(copy)
         grow(whole, copy)
         after = rows(copy)

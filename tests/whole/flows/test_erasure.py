@@ -312,28 +312,6 @@ def test_while_another_run_writes_the_wish_waits_and_the_next_run_grants_it(benc
     assert traces(bench.home, CANARY) == []
 
 
-class Killed(BaseException):
-    """Stands for the end of the process."""
-
-
-@pytest.mark.parametrize("stages_done", range(7))
-def test_killed_anywhere_the_next_run_erases_to_the_end(bench, monkeypatch, stages_done):
-    told_canary().write(bench.projects)
-    bench.begin()
-    with lease(bench.home):
-        forget(bench)
-
-    def dies(run: object) -> None:
-        raise Killed
-
-    with monkeypatch.context() as patch:
-        patch.setitem(runs.FLOWS, "ingest", (*runs.FLOWS["ingest"][:stages_done], dies))
-        with pytest.raises(Killed):
-            bench.run()
-    bench.run()
-    assert traces(bench.home, CANARY) == []
-
-
 # Killed by the system when the tables are written and the log is not merged into the file yet.
 PUBLISHING = (
     "import os, signal, sys; from pathlib import Path; from tests.bench import Bench;"
@@ -432,16 +410,6 @@ def test_a_project_that_is_reset_keeps_nothing_in_the_search_index_nor_in_the_ho
     assert not former.exists()
 
 
-def test_the_search_index_is_one_file_without_the_words(bench):
-    told_canary().write(bench.projects)
-    bench.begin()
-    index = "tables/search.sqlite"
-    assert index in traces(bench.home, CANARY)
-    forget(bench)
-    assert index not in traces(bench.home, CANARY)
-    assert [path.name for path in bench.home.glob("tables/*.*")] == ["search.sqlite"]
-
-
 def test_an_erasure_leaves_nothing_for_a_second_run_to_do(bench):
     told_canary().write(bench.projects)
     bench.begin()
@@ -464,15 +432,13 @@ def test_the_journal_says_that_something_was_forgotten_and_not_what(bench):
     assert told and CANARY not in json.dumps(told, default=str)
 
 
-@pytest.mark.parametrize("way", ["memory", "session", "project"])
+@pytest.mark.parametrize("way", ["session", "project"])
 def test_tables_made_again_after_an_erasure_equal_the_live_ones(bench, way):
     talk = told_canary()
     talk.write(bench.projects)
     decisions("s2").write(bench.projects)
     bench.begin()
-    if way == "memory":
-        forget(bench)
-    elif way == "session":
+    if way == "session":
         here().forget_session(talk.session_id)
     else:
         here().reset("/home/dev/kelp")
@@ -491,6 +457,7 @@ PLACES = {
 
 
 # What lies on disk after a write lies there before the next one.
+@pytest.mark.spread(6)
 @pytest.mark.parametrize(("number", "moment"), [(1, "before"), (2, "before"), (3, "before"), (3, "after")])
 @pytest.mark.parametrize("place", PLACES)
 def test_killed_around_a_write_the_next_run_erases_to_the_end(bench, monkeypatch, place, number, moment):

@@ -17,6 +17,7 @@ WRONG_SCHEMAS = [
 ]
 
 
+@pytest.mark.spread(2)
 @pytest.mark.parametrize("answer", WRONG_SCHEMAS)
 def test_an_answer_of_another_schema_is_paid_for_once_and_shows_nothing(home, projects, answer):
     talk().write(projects)

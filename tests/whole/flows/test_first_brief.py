@@ -4,6 +4,7 @@ import pytest
 
 from cortex.flows.engines import runs
 from cortex.flows.stages import embed
+from cortex.flows.stages.order import INGEST
 from cortex.storage.tables.tables import HAS_VECTOR
 from cortex.transforms.schemas import VECTORS
 from tests.bench import NOW, Bench, WordEmbedder, contents, difference, leftovers
@@ -64,9 +65,11 @@ def test_killed_while_search_by_meaning_fills_up_the_next_run_gives_the_same_sto
         if is_shown[1:] == ["embed", "embed"]:
             raise Killed
 
+    monkeypatch.setitem(runs.FLOWS, "backfill", INGEST)
     bench.stage()
     with pytest.raises(Killed):
         runs.execute("backfill", bench.context, progress=kill)
+    assert bench.store.published.database_path.is_file()  # for those who look meanwhile
     found_by_words = [row for row in passages_in(bench) if not row[HAS_VECTOR]]
     assert found_by_words  # while their vectors are still to come
     bench.run(now=NOW)

@@ -97,6 +97,7 @@ def manifests(bench: Bench, other: Bench, tmp_path: Path) -> tuple[bytes, bytes]
     return manifests
 
 
+@pytest.mark.spread(2)
 @pytest.mark.parametrize("case", CASES)
 def test_lake_files_that_no_manifest_names_are_refused_and_left_as_they_are(bench, manifests, case):
     case(bench.home, *manifests)
@@ -110,6 +111,7 @@ def test_lake_files_that_no_manifest_names_are_refused_and_left_as_they_are(benc
     assert len(bench.store.staging.list_waiting()) >= 1
 
 
+@pytest.mark.spread(2)
 @pytest.mark.parametrize("case", CASES)
 def test_an_adopted_lake_says_what_it_said_and_no_forgotten_word(bench, manifests, case):
     expected, counted = contents(bench.home), rows(bench.home)

@@ -116,6 +116,7 @@ FAULTS = [
 ]  # fmt: skip
 
 
+@pytest.mark.spread(2)
 @pytest.mark.parametrize("fault", FAULTS[:1] + FAULTS[5:7])
 def test_while_it_fails_words_alone_answer_and_once_it_answers_all_is_as_if_it_always_had(
     bench, service, tmp_path, fault, retried
@@ -131,6 +132,7 @@ def test_while_it_fails_words_alone_answer_and_once_it_answers_all_is_as_if_it_a
     assert contents(bench.home) == contents(never_failed(bench, tmp_path).home)
 
 
+@pytest.mark.spread(3)
 @pytest.mark.parametrize("fault", FAULTS)
 def test_each_way_to_fail_is_no_answer(service, fault):
     service.fault = fault

@@ -201,6 +201,7 @@ def test_the_plan_the_bill_and_the_ledger_know_the_stage(unasked):
             assert server.billed[name] == sum(row[name] for row in bench.store.lake.read(REPLIES).to_pylist())
 
 
+@pytest.mark.spread(3)
 @pytest.mark.parametrize(
     "failure",
     ["rate limit", "refusal", "cut off", "half a JSON", "no JSON", "a list", "hung up", "bad request"],

@@ -11,8 +11,6 @@ from typing import Any
 
 import pytest
 
-from cortex.flows.engines import runs
-from cortex.flows.stages import order
 from cortex.storage.lake import lake
 from cortex.storage.lake.journal import Journal
 from cortex.storage.published import published
@@ -40,27 +38,6 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path
     decisions("s2", cwd="/home/dev/reef").write(bench.projects)
     bench.begin()
     yield bench.projects, contents(bench.home)
-
-
-STAGES_DONE = range(len(order.INGEST))
-
-
-@pytest.mark.parametrize("stages_done", STAGES_DONE)
-def test_killed_between_two_stages(home, undisturbed, monkeypatch, stages_done):
-    projects, expected = undisturbed
-    bench = Bench(home, projects)
-    bench.stage()
-
-    def dies(run: object) -> None:
-        raise Killed
-
-    with monkeypatch.context() as patch:
-        patch.setitem(runs.FLOWS, "ingest", (*runs.FLOWS["ingest"][:stages_done], dies))
-        with pytest.raises(Killed):
-            bench.run()
-    bench.run()
-    assert difference(contents(home), expected) == {}
-    assert leftovers(home) == []
 
 
 PLACES: dict[str, tuple[Any, str]] = {
@@ -94,6 +71,7 @@ WRITES = [
 ]
 
 
+@pytest.mark.spread(12)
 @pytest.mark.parametrize(("place", "number", "moment"), WRITES)
 def test_killed_around_a_write(home, undisturbed, monkeypatch, place, number, moment):
     projects, expected = undisturbed
@@ -158,11 +136,11 @@ def test_killed_by_the_system_at_any_time(home, undisturbed, tmp_path):
     )
     command = [sys.executable, "-c", program, str(home), str(projects)]
     killed = 0
-    for number in range(14):
+    for number in range(5):
         running = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
         assert running.stdout is not None
         running.stdout.readline()
-        time.sleep(0.12 * (number + 1))
+        time.sleep(0.3 * (number + 1))
         if running.poll() is None:
             os.kill(running.pid, signal.SIGKILL)
             killed += 1

@@ -55,6 +55,7 @@ def test_a_transcript_that_grows_line_by_line_gives_what_it_gives_at_once(bench,
     assert difference(contents(bench.home), contents(other.home)) == {}
 
 
+@pytest.mark.spread(2)
 @pytest.mark.parametrize("share", [0.33, 0.71, 0.99])
 def test_a_transcript_cut_within_a_line_gives_what_it_gives_at_once(bench, other, share):
     whole = lines(decisions().records)
@@ -149,6 +150,7 @@ def test_another_file_in_the_place_of_a_transcript_is_read_from_its_start(bench)
     assert any("of s2" in text for text in bench.texts())
 
 
+@pytest.mark.spread(2)
 @pytest.mark.parametrize("kind", ["shorter", "changed", "changed, as long as before"])
 def test_a_transcript_that_its_client_rewrites_in_place_loses_and_doubles_nothing(bench, kind):
     path = decisions("s1").write(bench.projects)

@@ -73,6 +73,7 @@ def stopped(bench: Bench, number: signal.Signals, share: float = 0.5) -> subproc
     return subprocess.run([sys.executable, "-c", STOPPED_RUN, *words], capture_output=True, timeout=120)
 
 
+@pytest.mark.spread(2)
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
 @pytest.mark.parametrize("share", [0.5, 1.0])  # between two pieces; between the last one and the events
 def test_a_run_stopped_midway_keeps_its_pieces_and_the_next_gives_what_an_unbroken_one_does(

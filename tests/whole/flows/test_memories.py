@@ -40,12 +40,6 @@ def test_what_is_remembered_is_found_at_once(bench):
     assert best.project_id == here().list_projects().projects[0].project_id
 
 
-def test_what_is_remembered_twice_is_one_memory(bench):
-    remembered("Levels are millimetres.")
-    remembered("levels are  millimetres")
-    assert len(bench.memories()) == 1
-
-
 def test_a_secret_is_not_remembered(bench):
     remembered("The token of the release bot is ghp_" + "a1B2" * 9)
     assert "ghp_" not in json.dumps(contents(bench.home), default=str)
@@ -61,16 +55,6 @@ def test_what_is_forgotten_is_found_neither_as_memory_nor_as_turn(bench):
     assert not any("millimetres" in text for text in bench.texts())
     bench.run("nightly", NOW + timedelta(days=1))
     assert "millimetres" not in str(found("whole millimetres drift"))
-
-
-def test_forgetting_a_global_memory_hides_the_turn_it_came_from(bench):
-    Talk().user("[MEMORY: preference] Always answer with metric units everywhere.").assistant("Noted.").write(
-        bench.projects
-    )
-    bench.backfill()
-    [memory] = [m for m in bench.memories("global") if "metric" in m["text"]]
-    here().forget(memory["memory_id"])
-    assert "metric" not in str(found("metric units"))
 
 
 def test_forgetting_by_question_reinforces_nothing(bench):

@@ -176,6 +176,7 @@ LOST = [(each, True) for each in [*LOSSES, *OTHERS]]
 
 
 # Without a new session a run opens no table that is there: what it holds is not looked at.
+@pytest.mark.spread(3)
 @pytest.mark.parametrize(("lose", "is_new"), [*((each, False) for each in LOSSES), *LOST])
 def test_a_table_that_is_not_the_one_noted_is_made_again_from_all(home, tmp_path, lose, is_new):
     bench, before = Bench(home, tmp_path / "projects"), tmp_path / "before"

@@ -142,6 +142,7 @@ def test_what_says_the_same_becomes_one_under_one_text_of_its_words(unasked):
         assert projects_asked(server) == 1 and text[:30] in brief_of(bench)
 
 
+@pytest.mark.spread(2)
 @pytest.mark.parametrize("name", ["refusal", "cut off", "half a JSON", "no JSON", "a list"])
 def test_without_a_valid_answer_todays_choice_stands_and_nothing_is_asked_again(unasked, name):
     write_sessions(unasked, 1, 2, 3)

@@ -149,6 +149,7 @@ MOMENTS = {
 }
 
 
+@pytest.mark.spread(3)
 @pytest.mark.parametrize("moment", MOMENTS)
 @pytest.mark.parametrize("after", [False, True])
 def test_killed_around_a_step_the_next_run_mends_it(bench, monkeypatch, moment, after):

@@ -66,6 +66,7 @@ def killed(monkeypatch: pytest.MonkeyPatch, stage: str, command: Callable[[], No
             command()
 
 
+@pytest.mark.spread(4)
 @pytest.mark.parametrize("stage", ["journal", *(stage.name for stage in order.FORGET[1:])])
 def test_a_killed_forgetting_of_a_session_is_finished_when_it_is_given_again(bench, monkeypatch, talk, stage):
     def forget() -> None:
@@ -83,6 +84,7 @@ def test_a_session_that_never_was_is_still_not_found(bench, talk):
         here().forget_session("0123456789")
 
 
+@pytest.mark.spread(2)
 @pytest.mark.parametrize("stage", ["journal", "embed", "decay", "render"])
 def test_a_killed_merge_and_a_killed_split_are_finished_when_given_again(bench, monkeypatch, talk, stage):
     def merge() -> None:

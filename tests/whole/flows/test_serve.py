@@ -31,6 +31,7 @@ def wait_for(path: Path) -> int:
     raise AssertionError("the server did not begin")
 
 
+@pytest.mark.spread(2)
 @pytest.mark.parametrize("ended_by", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_the_server_and_its_note_are_gone_however_the_command_is_ended(tmp_path, ended_by):
     package = tmp_path / "modules" / "prefect"

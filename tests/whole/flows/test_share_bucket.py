@@ -117,6 +117,7 @@ def test_what_contradicts_ones_own_is_pulled_beside_it_and_shown(team):
     assert NPM in brief.text and "[contradicted by" not in brief.text
 
 
+@pytest.mark.spread(2)
 @pytest.mark.parametrize("written", range(3))
 def test_a_pull_that_is_killed_is_done_again(team, monkeypatch, written):
     ana, bo, _ = team

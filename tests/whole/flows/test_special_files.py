@@ -10,6 +10,7 @@ from tests.process.hooks.test_special_files import SPECIAL, Laying
 from tests.transcripts import decisions
 
 
+@pytest.mark.spread(3)
 @pytest.mark.parametrize("lay", SPECIAL, ids=lambda lay: lay.__name__)
 def test_a_run_sets_it_aside_with_its_reason(bench, tmp_path: Path, lay: Laying):
     special = tmp_path / "elsewhere" / "0aa9b9a8.jsonl"

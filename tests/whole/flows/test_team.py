@@ -407,6 +407,7 @@ def test_two_who_both_add_decisions_to_the_tracked_file_merge_without_a_conflict
     assert sorted(merged) == sorted([PNPM, UTC_RULE])
 
 
+@pytest.mark.spread(2)
 @pytest.mark.parametrize("moment", ["before", "after"])
 @pytest.mark.parametrize("place", [(Journal, "commit"), (Lake, "note")], ids=["journal", "note"])
 def test_killed_while_a_repository_is_read_the_next_run_reads_it_once(

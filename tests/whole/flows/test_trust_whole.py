@@ -88,7 +88,7 @@ def test_what_was_recalled_and_repeated_is_not_learnt(bench):
 
 def test_what_was_shown_at_a_prompt_and_repeated_is_not_learnt(bench):
     decisions().write(bench.projects)
-    bench.backfill()
+    bench.begin()
     # Out of the brief it is told no more: nothing but what the prompt's hook noted says that it was shown.
     (bench.home / "runs" / "told.json").unlink()
     payload = {"prompt": "Does the tide table count its hours from local midnight?", "session_id": "s2"}

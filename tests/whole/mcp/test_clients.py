@@ -84,6 +84,7 @@ def test_a_client_that_is_gone_in_the_middle_of_a_call_leaves_no_process(server)
     assert server.wait(40) == 0
 
 
+@pytest.mark.spread(2)
 @pytest.mark.parametrize(
     "line", ["{", "[]", '{"jsonrpc": "2.0", "id": 5}', "\x00", '"' * 100_000, "{}" * 9_000]
 )

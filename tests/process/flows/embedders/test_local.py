@@ -9,6 +9,7 @@ import pytest
 from cortex.flows.embedders import embedder_for, local
 from cortex.flows.embedders.local import LocalEmbedder, with_rows_taken_first
 from cortex.transforms.errors import ModelUnavailable
+from tests.examples import cases
 
 
 @pytest.fixture(scope="module")
@@ -81,7 +82,7 @@ def test_the_network_is_changed_and_changed_once(embedder: LocalEmbedder) -> Non
     assert with_rows_taken_first(changed, local.WORD_TABLE) == changed
 
 
-@pytest.mark.parametrize("network", [b"", b"no network", b"\xff" * 40, b"\x3a\x7f"])
+@cases("network", [b"", b"no network", b"\xff" * 40, b"\x3a\x7f"])
 def test_what_is_no_network_stays_as_it_is(network: bytes) -> None:
     assert with_rows_taken_first(network, local.WORD_TABLE) == network
 

@@ -24,6 +24,7 @@ from cortex.transforms.documents.client_settings import (
     without_status_line,
 )
 from cortex.transforms.errors import ClientSettingsUnusable
+from tests.examples import cases
 
 LAUNCHER = "/opt/it's here/cortex/hooks/run.sh"
 PLUGIN = {
@@ -198,7 +199,7 @@ def test_a_changed_launcher_or_timeout_is_seen():
     assert not has_hooks(parsed(EMPTY))
 
 
-@pytest.mark.parametrize(
+@cases(
     "text",
     [
         "",

@@ -18,6 +18,7 @@ from cortex.storage.machine.schedule import (
     time_of_day,
 )
 from cortex.transforms.errors import UsageError
+from tests.examples import cases
 
 GOLDEN = Path(__file__).parents[3] / "golden" / "schedule"
 NIGHTLY = Nightly(
@@ -28,7 +29,7 @@ NIGHTLY = Nightly(
 )
 
 
-@pytest.mark.parametrize(
+@cases(
     ("name", "text"),
     [
         ("cortex-nightly.service", systemd_service(NIGHTLY)),
@@ -85,7 +86,7 @@ def test_a_crontab_without_a_last_line_break_keeps_its_last_line():
     assert crontab_with("0 1 * * * backup", "x # cortex nightly") == "0 1 * * * backup\nx # cortex nightly\n"
 
 
-@pytest.mark.parametrize("text", ["24:00", "3", "3:5", "03:30:00", "noon", "03:30\n"])
+@cases("text", ["24:00", "3", "3:5", "03:30:00", "noon", "03:30\n"])
 def test_what_is_no_time_of_day_is_refused(text: str):
     with pytest.raises(UsageError, match="Not a time of day"):
         time_of_day(text)

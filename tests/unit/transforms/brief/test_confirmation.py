@@ -9,6 +9,7 @@ from cortex.hooks.tokens import tokens_in
 from cortex.transforms.brief.explanation import Choice
 from cortex.transforms.brief.render import CONFIRM_HEADING, asked_until, choose, lay_out
 from cortex.transforms.schemas import EDGES, MEMORIES, UTC_US
+from tests.examples import cases
 from tests.unit.transforms.brief.test_render import FIRST_DAY, POLICY, contradiction, memory
 
 EVERY = int(POLICY.threshold("brief_confirm_sessions"))
@@ -41,7 +42,7 @@ def brief(*rows: dict, **how: object) -> str:
     return lay_out(choices(*rows, **how), project_name="tidepool")
 
 
-@pytest.mark.parametrize("count", [0, 1, EVERY - 1, EVERY + 1, 2 * EVERY - 1])
+@cases("count", [0, 1, EVERY - 1, EVERY + 1, 2 * EVERY - 1])
 def test_between_the_tenth_sessions_nothing_is_asked(count):
     assert asked_until(sessions(count), "tidepool", None, POLICY) is None
 
@@ -88,7 +89,7 @@ def test_what_the_brief_does_not_show_is_not_asked_about():
     assert "a1b2c3" not in brief(faded, FLOAT) and "d4e5f6" in brief(faded, FLOAT)
 
 
-@pytest.mark.parametrize("budget_tokens", [120, 200, 300, 500, 1000])
+@cases("budget_tokens", [120, 200, 300, 500, 1000])
 def test_the_question_is_within_the_budget_however_full_the_brief_is(budget_tokens):
     rows = [memory(n, f"Station {n} reports at minute {n}, as word{n} says.") for n in range(40)]
     text = brief(*rows, budget_tokens=budget_tokens)

@@ -114,6 +114,8 @@ def test_the_brief_of_these_sessions_is_full():
     assert any(choice.reason == "no room left" for choice in choices())
 
 
+@pytest.mark.first_is_quick
+@pytest.mark.spread(8)
 @pytest.mark.parametrize("number", range(len(WORDS)))
 def test_what_is_remembered_is_told_whole_in_the_full_brief_and_leads_its_section(number):
     memory_type, text = WORDS[number]

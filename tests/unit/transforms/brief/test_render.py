@@ -24,7 +24,7 @@ from cortex.transforms.brief.render import choose, lay_out, render_archive
 from cortex.transforms.policy import Policy, load_policy
 from cortex.transforms.schemas import EDGES, MEMORIES, UTC_US
 from cortex.transforms.words.sentences import first_sentences
-from tests.examples import examples
+from tests.examples import cases, examples
 
 ROOT = Path(__file__).parents[4]
 GOLDEN = ROOT / "tests" / "golden" / "brief"
@@ -228,7 +228,7 @@ def test_tokens_of_lines_joined_are_those_of_the_lines_but_for_rounding_up(texts
 # Frame
 
 
-@pytest.mark.parametrize("text", HOSTILE)
+@cases("text", HOSTILE)
 def test_hostile_text_stays_on_its_line_and_opens_nothing(text):
     lines = brief(memory(1, text)).split("\n")
     told = next(line for line in lines if line.endswith(" Sep 26)"))
@@ -428,7 +428,7 @@ def test_decisions_are_read_newest_first_and_seated_by_rank():
     assert shown == ["- Relay3", "- Relay2", "- Relay1", "- Relay0"]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("said", "why"),
     [
         ("This breaks on Mondays.", "leans on what was said before it: opens with “This breaks”"),
@@ -570,7 +570,7 @@ def test_the_archive_has_the_same_bytes_whatever_the_order_of_the_memories(rando
     assert archive(*rows, sessions=passed_by(2000)) == expected
 
 
-@pytest.mark.parametrize("text", HOSTILE)
+@cases("text", HOSTILE)
 def test_no_memory_adds_a_line_to_the_archive(text):
     assert archive(memory(0, text), sessions=passed_by(2000)).count("\n") == 5
 

@@ -4,6 +4,7 @@ import pytest
 
 from cortex.storage.settings.reference import read_policy
 from cortex.transforms.documents.team_memory import Unusable, author_name, read_team_memory
+from tests.examples import cases
 
 POLICY = read_policy(None)
 TEXT = '---\nauthor: "{author}"\nformat: 1\ntype: "decision"\n---\n\n{statement}\n'
@@ -16,14 +17,14 @@ SPELLINGS = (
 OTHERS = ("assistant", "External", "all projects", "All-Projects", "the user", "You", "reviewed", "Cortex")
 
 
-@pytest.mark.parametrize("name", [*SPELLINGS, *OTHERS])
+@cases("name", [*SPELLINGS, *OTHERS])
 def test_a_reserved_name_is_none_however_it_is_spelt(name):
     assert author_name(name) == ""
     with pytest.raises(Unusable, match=r"its author has no name|cannot be seen"):
         read_team_memory(TEXT.format(author=name, statement="Use pnpm in the web folder.").encode(), POLICY)
 
 
-@pytest.mark.parametrize("name", ["Ana Lopez", "Bo", "\u674e\u96f7", "Claude Dupont", "Jos\u00e9"])
+@cases("name", ["Ana Lopez", "Bo", "\u674e\u96f7", "Claude Dupont", "Jos\u00e9"])
 def test_other_names_stay(name):
     assert author_name(name) == name
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from cortex.transforms.documents.interchange import Imported, as_json_text, as_markdown, read_export
 from cortex.transforms.errors import NothingUsable
 from cortex.transforms.schemas import MEMORY_TYPES
+from tests.examples import cases
 from tests.rows import START, memory
 
 NAMES = {"reef-1": "reef"}
@@ -158,9 +159,7 @@ def test_unusable_entries_are_counted():
     assert (len(read_back.memories), read_back.unusable) == (1, 2)
 
 
-@pytest.mark.parametrize(
-    "raw", [b"", b"prose without a list", b"{}", b"[]", b'{"memories": 3}', b"null", b"\xff"]
-)
+@cases("raw", [b"", b"prose without a list", b"{}", b"[]", b'{"memories": 3}', b"null", b"\xff"])
 def test_a_file_without_a_memory_is_refused(raw):
     with pytest.raises(NothingUsable):
         read_export(raw)

@@ -14,6 +14,7 @@ from cortex.transforms.documents.marker_block import (
     put,
     take,
 )
+from tests.examples import cases
 
 START, END = MARKDOWN.start, MARKDOWN.end
 PIECES = st.sampled_from(
@@ -75,7 +76,7 @@ def test_where_the_user_took_the_block_out_nothing_is_taken():
     assert take(b"mine\n", MARKDOWN, Undo(None, b"\n")) == b"mine\n"
 
 
-@pytest.mark.parametrize(
+@cases(
     "content",
     [
         START + b"\n",
@@ -104,7 +105,7 @@ def test_an_ignore_file_has_its_own_markers():
     assert take(changed, IGNORE_FILE, undo) == b"*.o\n"
 
 
-@pytest.mark.parametrize(
+@cases(
     "surface",
     [
         "",

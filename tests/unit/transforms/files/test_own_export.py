@@ -3,7 +3,6 @@
 import json
 from datetime import UTC, datetime, timedelta
 
-import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -19,6 +18,7 @@ from cortex.transforms.documents.interchange import (
 )
 from cortex.transforms.memory.fold import PLACE_COLUMNS, fold, import_of, memory_id
 from cortex.transforms.schemas import EVENTS, JOURNAL, MEMORY_TYPES, SOURCE_TYPES, TRUSTS
+from tests.examples import cases
 from tests.rows import memory
 
 POLICY = read_policy(None)
@@ -119,7 +119,7 @@ def test_white_space_and_order_of_the_file_do_not_matter():
     assert is_signed_with(dict(reversed(document.items())), KEY)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("column", "value"),
     [
         ("memory_id", "../etc"), ("project_id", "../../home"), ("project_id", ""), ("memory_type", "note"),
@@ -141,7 +141,7 @@ def test_a_secret_in_an_export_is_not_put_back():
     assert "ghp_" not in row["text"]
 
 
-@pytest.mark.parametrize("raw", [b"", b"{}", b"[" * 100_000, b'{"format": "cortex-memories"}', b"\xff"])
+@cases("raw", [b"", b"{}", b"[" * 100_000, b'{"format": "cortex-memories"}', b"\xff"])
 def test_another_file_is_no_export(raw):
     assert document_in(raw) is None
 
@@ -156,7 +156,7 @@ def test_moved_memories_take_the_ids_that_their_new_project_gives_them():
     assert other["memory_id"] != edited["memory_id"]
 
 
-@pytest.mark.parametrize("into", ["../../escaped", "/tmp/escaped", "a/b", "", "reef-0", "global", 7])
+@cases("into", ["../../escaped", "/tmp/escaped", "a/b", "", "reef-0", "global", 7])
 def test_a_project_is_merged_into_another_of_a_sound_name_or_not_at_all(into):
     document = {"memories": [], "projects": [{"project_id": "reef-0", "merged_into": into}]}
     assert export_in(document).notes == ()

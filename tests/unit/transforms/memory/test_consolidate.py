@@ -5,7 +5,6 @@ import json
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -16,7 +15,7 @@ from cortex.transforms.memory.fold import fold
 from cortex.transforms.memory.link import FormerLinks, edges_between
 from cortex.transforms.schemas import EDGES, EVENTS, JOURNAL, MEMORIES, VECTORS
 from cortex.transforms.words.facts import Vocabulary
-from tests.examples import examples
+from tests.examples import cases, examples
 from tests.rows import at, memories, memory
 
 POLICY = read_policy(None)
@@ -83,7 +82,7 @@ def test_a_sentence_that_only_one_of_them_says_is_kept_word_for_word():
     assert text == rows[0]["text"] + " Broken rows are set aside with their line."
 
 
-@pytest.mark.parametrize(
+@cases(
     ("one", "other"),
     [
         (
@@ -122,7 +121,7 @@ def test_without_vectors_words_alone_decide():
     assert merges(*rows) == [(("m0", "m1"), rows[1]["text"])]
 
 
-@pytest.mark.parametrize(
+@cases(
     "chosen",
     [
         {"is_pinned": True},

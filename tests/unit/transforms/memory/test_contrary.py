@@ -13,6 +13,7 @@ from cortex.transforms.memory.validity import with_valid_time
 from cortex.transforms.schemas import VECTORS
 from cortex.transforms.views.review import disputes
 from tests.contrary import NEAR_MISSES, PLANTED
+from tests.examples import cases
 from tests.rows import START, memories, memory
 
 POLICY = read_policy(None)
@@ -96,7 +97,7 @@ def test_each_rule_is_as_precise_as_its_row_says(found):
     assert {rule: planted[rule] / (planted[rule] + near_misses[rule]) for rule in rows} == rows
 
 
-@pytest.mark.parametrize("pair", [*PLANTED, *NEAR_MISSES])
+@cases("pair", [*PLANTED, *NEAR_MISSES])
 def test_which_of_two_came_first_makes_no_difference(pair):
     assert bool(rule_of(*pair)) == bool(rule_of(*reversed(pair)))
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from cortex.storage.settings.reference import read_policy
 from cortex.transforms.memory.fold import fold, memory_id
 from cortex.transforms.schemas import JOURNAL
+from tests.examples import cases
 from tests.rows import START, entry, event, events
 
 POLICY = read_policy(None)
@@ -212,7 +213,7 @@ def test_tags_it_was_told_with_stay_beside_those_its_text_names():
     assert memory["tags"] == ["style", "python"]
 
 
-@pytest.mark.parametrize("name", [f"m{number}" for number in range(8)])  # ids in either order
+@cases("name", [f"m{number}" for number in range(8)])  # ids in either order
 def test_of_one_instant_what_takes_back_comes_last_and_forgetting_after_all(name: str):
     fact = {"text": "Use SQLite", "memory_type": "decision", "category": "project"}
     fact_entry = told("remember", name, **fact)

@@ -5,7 +5,6 @@ import re
 from datetime import timedelta
 
 import polars as pl
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -22,6 +21,7 @@ from cortex.transforms.memory.forgetting import (
 )
 from cortex.transforms.memory.retention import ProjectRetention, Retention
 from cortex.transforms.schemas import JOURNAL
+from tests.examples import cases
 from tests.rows import START, entry, turn, turns
 
 NONE: frozenset[str] = frozenset()
@@ -35,7 +35,7 @@ def told(kind: str, memory_id: str | None = None, minute: int = 0, **payload: ob
     )
 
 
-@pytest.mark.parametrize(
+@cases(
     "said",
     [
         "The harbour door is painted red.",

@@ -10,7 +10,7 @@ from cortex.transforms.memory.fold import fold, memory_id
 from cortex.transforms.memory.quality import flaw_of, known_as
 from cortex.transforms.redaction.redact import redact
 from cortex.transforms.schemas import JOURNAL, VECTORS
-from tests.examples import examples
+from tests.examples import cases, examples
 from tests.rows import START, entry, event, events, memories, memory
 
 POLICY = read_policy(None)
@@ -76,12 +76,12 @@ WORTH = (
 )
 
 
-@pytest.mark.parametrize("text, reason", FLAWED)
+@cases("text, reason", FLAWED)
 def test_what_says_nothing_is_named(text, reason):
     assert reason in flaw_of(redact(text)[0].strip(), POLICY)
 
 
-@pytest.mark.parametrize("text", WORTH)
+@cases("text", WORTH)
 def test_a_short_fact_is_worth_keeping(text):
     assert flaw_of(redact(text)[0], POLICY) == ""
 
@@ -94,7 +94,7 @@ def explicit(*texts, **chosen):
     return memories(*rows)
 
 
-@pytest.mark.parametrize(
+@cases(
     "new",
     [
         "The invoice service is written in Go.",
@@ -117,7 +117,7 @@ def test_more_words_on_a_known_fact_take_its_place():
     assert known is not None and (known.memory_id, known.says_more) == ("m0", True)
 
 
-@pytest.mark.parametrize(
+@cases(
     "new",
     [
         "The invoice service is written in Rust.",
@@ -157,7 +157,7 @@ OPPOSED = (
 )
 
 
-@pytest.mark.parametrize(("old", "new"), OPPOSED)
+@cases(("old", "new"), OPPOSED)
 def test_the_opposite_is_never_known_already(old, new):
     assert known_as(new, explicit(old), POLICY) is None
     assert known_as(old, explicit(new), POLICY) is None

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from cortex.storage.settings.reference import read_policy
 from cortex.transforms.views.metrics import metrics_since, repeats_of, session_metrics
+from tests.examples import cases
 from tests.rows import START, event, events, turn, turns
 
 POLICY = read_policy(None)
@@ -31,7 +32,7 @@ def repeated(earlier, later, *, kinds=("DECISION_MADE", "DECISION_MADE"), sessio
     ]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("earlier", "later"),
     [
         ("SQLite holds the readings of every station", "We keep the readings of every station in SQLite."),
@@ -49,7 +50,7 @@ def test_a_decision_in_other_words_is_the_same_decision(earlier, later):
     assert repeated(earlier, later, sessions=("a", "a")) == []
 
 
-@pytest.mark.parametrize(
+@cases(
     ("earlier", "later"),
     [
         ("SQLite holds the readings of every station", "PostgreSQL holds the readings of every station"),
@@ -64,7 +65,7 @@ def test_another_value_or_subject_is_another_decision(earlier, later):
     assert repeated(earlier, later) == []
 
 
-@pytest.mark.parametrize(
+@cases(
     ("earlier", "later"),
     [
         ("MongoDB for the invoice store: no transactions.", "Use MongoDB for the invoice store."),

@@ -2,8 +2,6 @@
 
 from datetime import timedelta
 
-import pytest
-
 from cortex.storage.settings.reference import read_policy
 from cortex.transforms.memory.consolidate import propose
 from cortex.transforms.memory.link import edges_between
@@ -18,6 +16,7 @@ from cortex.transforms.views.review import (
     stale_claims,
     unresolved,
 )
+from tests.examples import cases
 from tests.rows import START, memories, memory
 
 POLICY = read_policy(None)
@@ -34,7 +33,7 @@ def relation(old, new):
     return edge["edge_type"]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("old", "new"),
     [
         ("We use SQLite for the cache.", "We use Postgres for the cache instead of SQLite."),
@@ -62,7 +61,7 @@ def test_a_decision_that_reverses_another_contradicts_it_whichever_came_first(ol
     assert relation(old, new) == relation(new, old) == "contradicts"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("one", "other"),
     [
         ("We use SQLite for the cache.", "The cache in SQLite is opened in WAL mode."),

@@ -3,7 +3,6 @@
 from datetime import timedelta
 from itertools import pairwise, product
 
-import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -12,6 +11,7 @@ from cortex.transforms.memory.fold import fold
 from cortex.transforms.memory.link import contrary_rules, edges_between
 from cortex.transforms.memory.validity import with_valid_time
 from cortex.transforms.schemas import EDGES, JOURNAL, SOURCE_TYPES, TRUSTS, VECTORS
+from tests.examples import cases
 from tests.rows import START, event, events, memories, memory
 
 POLICY = read_policy(None)
@@ -29,8 +29,8 @@ def ends(rows, rule="rejected_there_chosen_here"):
     return {row["memory_id"] for row in known if row["valid_until"] is not None}
 
 
-@pytest.mark.parametrize("newer", TRUSTS)
-@pytest.mark.parametrize("older", TRUSTS)
+@cases("newer", TRUSTS)
+@cases("older", TRUSTS)
 def test_what_is_trusted_more_or_said_on_purpose_is_never_ended(older, newer):
     may_end = TRUSTS.index(older) <= TRUSTS.index(newer) and newer != TRUSTS[0]
     for source, rule in product(SOURCE_TYPES, contrary_rules(POLICY)):
@@ -42,7 +42,7 @@ def test_what_is_trusted_more_or_said_on_purpose_is_never_ended(older, newer):
         assert ends(rows, rule) == ({"old"} if may_end and not is_on_purpose else set())
 
 
-@pytest.mark.parametrize("older", TRUSTS)
+@cases("older", TRUSTS)
 def test_what_is_pinned_is_never_ended(older):
     rows = memories(
         memory("old", WORDS[0], trust=older, is_pinned=True), memory("new", WORDS[1], updated_at=START + DAY)

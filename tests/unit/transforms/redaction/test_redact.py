@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cortex.transforms.redaction.redact import default_redactor, redact
-from tests.examples import examples
+from tests.examples import cases, examples
 
 UPPER_LOWER = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 ALNUM = UPPER_LOWER + "0123456789"
@@ -158,7 +158,7 @@ def test_documented_example_keys_of_aws_are_taken_for_keys():
 BODY = "MIIEowIBAAKCAQEAuVq3" + "aB3+" * 11
 
 
-@pytest.mark.parametrize(
+@cases(
     "text",
     [
         f"-----BEGIN RSA PRIVATE KEY-----\n{BODY}\n{BODY}\nshort",
@@ -177,7 +177,7 @@ def test_private_keys_go_also_when_cut(text):
     assert "short" not in redacted
 
 
-@pytest.mark.parametrize(
+@cases(
     "text",
     [
         "password = get_password()",
@@ -277,7 +277,7 @@ def test_what_only_looks_like_a_secret_stays(text):
     assert redact(text) == (text, 0)
 
 
-@pytest.mark.parametrize(
+@cases(
     "text",
     [
         "sb_secret_lJkANjMPPTuklojucY_GOG_BSbRVuoa",
@@ -340,8 +340,8 @@ UNSEEN = {
 }
 
 
-@pytest.mark.parametrize("name", UNSEEN)
-@pytest.mark.parametrize("text", [TOKEN, "DB_PASSWORD=hunter2-and-more", "https://dev:s3cr3t-One@host/"])
+@cases("name", UNSEEN)
+@cases("text", [TOKEN, "DB_PASSWORD=hunter2-and-more", "https://dev:s3cr3t-One@host/"])
 def test_a_secret_with_unseen_characters_inside_goes_whole(name, text):
     unseen = UNSEEN[name]
     clean, count = redact(text)
@@ -399,7 +399,7 @@ def test_ordinary_text_with_unseen_characters_is_unchanged(text):
     assert redact(text) == (text, 0)
 
 
-@pytest.mark.parametrize(
+@cases(
     "text",
     [
         "mysql -u root \\\n  -pHunter2xx9 db",
@@ -415,7 +415,7 @@ def test_a_password_of_a_command_is_found_on_a_continued_line_and_whole_in_quote
     assert "more" not in marked
 
 
-@pytest.mark.parametrize(
+@cases(
     "text",
     [
         "The password authentication2Flow is described",

@@ -6,6 +6,7 @@ import pytest
 
 from cortex.storage.settings.reference import read_policy
 from cortex.transforms.search import commands_run, embedded_text, passages_of
+from tests.examples import cases
 from tests.rows import turn, turns
 
 
@@ -29,7 +30,7 @@ def test_a_command_that_went_well_is_told_with_its_purpose():
     assert texts(*rows) == ["Run the tests: `uv run pytest -q`"]
 
 
-@pytest.mark.parametrize("command", ["ls -la", "git status", "cat x.py", "x" * 300, "rm -r build"])
+@cases("command", ["ls -la", "git status", "cat x.py", "x" * 300, "rm -r build"])
 def test_what_only_looks_around_or_was_written_for_the_moment_is_left_out(command):
     assert texts(*call(3, command)) == []
 

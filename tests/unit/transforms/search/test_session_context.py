@@ -4,11 +4,10 @@ import json
 import re
 from typing import Any
 
-import pytest
-
 from cortex.flows.recalling.recall_search import question_of
 from cortex.flows.recalling.session_context import command_for, reply_to
 from cortex.storage.settings.reference import read_policy
+from tests.examples import cases
 
 ANNOUNCES = re.compile(r"^(?:let me|i'll)\b", re.IGNORECASE)
 
@@ -44,7 +43,7 @@ def test_the_reply_to_a_persons_question_is_what_the_assistant_says_next() -> No
     assert text_of(reply_to(4, turns, ANNOUNCES)) == "You are right, one gauge is enough."
 
 
-@pytest.mark.parametrize(
+@cases(
     ("first", "second"),
     [
         (said(4, "One gauge is enough.", "prompt"), said(5, "Agreed, one gauge is enough then.")),
@@ -90,7 +89,7 @@ def test_of_several_commands_the_one_with_the_questions_words_is_taken_the_last_
     assert command([said(10, "Now."), *run(11, "make a"), *run(13, "make b")]) == "make b"
 
 
-@pytest.mark.parametrize(
+@cases(
     "calls",
     [
         run(11, "gaugetest", status="error"),

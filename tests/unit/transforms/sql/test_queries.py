@@ -8,7 +8,6 @@ from importlib import resources
 from pathlib import Path
 
 import pyarrow as pa
-import pytest
 
 from cortex.storage.settings.reference import read_policy
 from cortex.transforms.database import query, sql_text
@@ -17,6 +16,7 @@ from cortex.transforms.schemas import EDGES, EVENTS, MEMORIES, PASSAGES, TELLING
 from cortex.transforms.views.effect import ASKED_AGAIN, HANDED, SESSION_COUNTS
 from cortex.transforms.views.metrics import NAMES, PLANS, REPEATS, SHOWINGS
 from cortex.transforms.views.outcomes import ABOUT, DECISIONS, REVERTS, RIVALS
+from tests.examples import cases
 
 HERE = Path(__file__).parents[3] / "sql"
 POLICY = read_policy(None)
@@ -99,7 +99,7 @@ UNSAID = {
 }
 
 
-@pytest.mark.parametrize("name", QUERIES)
+@cases("name", QUERIES)
 def test_each_query_plans_against_empty_tables_and_writes_the_columns_its_header_names(name):
     made = query(name, params(name, {"memory_ids": []}), **tables({}))
     header = "".join(line for line in sql_text(name).splitlines() if line.startswith("--"))
@@ -108,12 +108,12 @@ def test_each_query_plans_against_empty_tables_and_writes_the_columns_its_header
     assert [column for column in made.column_names if column not in writes] == []
 
 
-@pytest.mark.parametrize("name", QUERIES)
+@cases("name", QUERIES)
 def test_each_query_has_a_golden_case(name):
     assert [case for case in CASES if case.parent.name == name]
 
 
-@pytest.mark.parametrize("name", QUERIES)
+@cases("name", QUERIES)
 def test_no_query_is_ordered_by_nothing_or_written_in_capitals(name):
     code = "\n".join(line.split("--")[0] for line in sql_text(name).splitlines())
     assert re.search(r"order by\s+[\w\s.,]+$", code)
@@ -121,7 +121,7 @@ def test_no_query_is_ordered_by_nothing_or_written_in_capitals(name):
     assert words == words.lower()
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.parent.name}/{case.name}")
+@cases("case", CASES)
 def test_golden_case(case):
     told = json.loads((case / "params.json").read_text()) if (case / "params.json").exists() else {}
     given = {path.stem: rows(path) for path in case.glob("*.csv") if path.stem != "expected"}

@@ -17,6 +17,7 @@ from cortex.transforms.transcripts.assistants import (
     lines_of_document,
 )
 from cortex.transforms.transcripts.transcript import REASONS, Reading, Source, read_transcript
+from tests.examples import cases
 from tests.other_assistants import (
     ENVIRONMENT,
     INSTRUCTIONS,
@@ -98,7 +99,7 @@ def test_a_rollout_says_once_what_was_said_and_none_of_what_the_program_put_in()
     ]
 
 
-@pytest.mark.parametrize(
+@cases(
     "text",
     [
         INSTRUCTIONS,
@@ -147,7 +148,7 @@ def test_a_row_says_from_which_client_branch_and_folder_it_is():
     assert only(Gemini().assistant("Done."), "text")["client_version"] == "gemini"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("tool", "given", "command"),
     [
         ("shell", {"command": ["bash", "-lc", "pytest -q"]}, "pytest -q"),
@@ -161,7 +162,7 @@ def test_codex_shells_are_one_tool(tool, given, command):
     assert (row["tool_name"], row["text"]) == ("Bash", command)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("output", "status", "text"),
     [
         ("Exit code: 0\nWall time: 0.2 seconds\nOutput:\n3 passed", "ok", "3 passed"),
@@ -267,7 +268,7 @@ def test_a_chat_is_the_same_as_a_document_and_as_lines():
     assert told(talk.document()) == told(lines(talk.records()))
 
 
-@pytest.mark.parametrize(
+@cases(
     ("tool", "args", "name", "text"),
     [
         ("read_file", {"absolute_path": "/a.py"}, "Read", "/a.py"),
@@ -282,7 +283,7 @@ def test_geminis_tools_have_the_names_that_the_layers_know(tool, args, name, tex
     assert (row["tool_name"], row["text"]) == (name, text)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("talk", "status", "text"),
     [
         (Gemini().run("make", "done"), "ok", "done"),
@@ -375,7 +376,7 @@ def test_copilots_events_say_what_the_others_say():
     assert {(row["git_branch"], row["client_version"]) for row in rows} == {("main", "copilot 1.0.78")}
 
 
-@pytest.mark.parametrize(
+@cases(
     ("talk", "status", "text"),
     [
         (Copilot().run("pytest -q", "3 passed"), "ok", "3 passed"),
@@ -393,7 +394,7 @@ def test_how_a_copilot_call_ended_is_read_from_success_error_and_exit_code(talk,
     assert (row["tool_status"], row["text"]) == (status, text)
 
 
-@pytest.mark.parametrize(
+@cases(
     "talk",
     [
         Copilot().user("/compact"),
@@ -427,7 +428,7 @@ def test_copilots_summary_of_a_session_is_one():
     ]
 
 
-@pytest.mark.parametrize("data", [None, "text", ["a"], {"content": 7}, {"content": ["a"]}])
+@cases("data", [None, "text", ["a"], {"content": 7}, {"content": ["a"]}])
 def test_a_copilot_message_in_another_shape_is_set_aside(data):
     records = [*Copilot().records, {"type": "user.message", "data": data, "id": "x", "timestamp": "t"}]
     assert len(read(lines(records)).unread) == 1
@@ -511,7 +512,7 @@ def test_a_malformed_line_is_set_aside_and_the_rest_read():
     assert reading.turns["turn_id"].equals(read(whole).turns["turn_id"])
 
 
-@pytest.mark.parametrize("data", [b"{", b'{"messages": 1}', b"[1]", gemini_decisions().document()[:900]])
+@cases("data", [b"{", b'{"messages": 1}', b"[1]", gemini_decisions().document()[:900]])
 def test_a_document_that_is_no_whole_chat_gives_nothing(data):
     assert lines_of_document(data, Head("gemini")) is None
     assert lines_of_document(data, Head("opencode")) is None

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from cortex.transforms.schemas import TURNS
 from cortex.transforms.transcripts.records import Limits
 from cortex.transforms.transcripts.transcript import REASONS, Source, UnreadLine, read_transcript
-from tests.examples import examples
+from tests.examples import cases, examples
 
 SOURCE = Source(file="projects/app/s1.jsonl", project_id="p1")
 AGENT = Source(
@@ -107,7 +107,7 @@ def test_text_typed_in_several_blocks_is_one_prompt():
     ]
 
 
-@pytest.mark.parametrize(
+@cases(
     "words",
     [
         "[Request interrupted by user]",
@@ -184,7 +184,7 @@ def test_a_plan_handed_over_is_a_plan_without_the_clients_note():
     assert turn["trust"] == "user"
 
 
-@pytest.mark.parametrize(
+@cases(
     "fields",
     [
         {"entrypoint": "sdk-py"},
@@ -309,7 +309,7 @@ def test_glued_records_are_all_read():
     assert reading.unread == []
 
 
-@pytest.mark.parametrize(
+@cases(
     ("line", "reason"),
     [
         (b'{"type": "user", "mess', "not JSON"),
@@ -384,7 +384,7 @@ def test_key_order_and_spacing_do_not_matter():
     assert read_transcript(turned, source=SOURCE).turns["text"].to_pylist() == ["hi"]
 
 
-@pytest.mark.parametrize("stamp", ["yesterday", 5, None, "0001-01-01T00:00:00+14:00"])
+@cases("stamp", ["yesterday", 5, None, "0001-01-01T00:00:00+14:00"])
 def test_a_strange_timestamp_is_no_timestamp(stamp: Any):
     assert read(record("user", "hi", timestamp=stamp))[0]["said_at"] is None
 

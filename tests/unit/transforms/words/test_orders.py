@@ -14,6 +14,7 @@ from cortex.transforms.words.orders import (
     objection_to,
     plain_letters,
 )
+from tests.examples import cases
 
 POLICY = read_policy(None)
 
@@ -92,17 +93,17 @@ mainに直接コミットしないこと。
 """.strip().splitlines()
 
 
-@pytest.mark.parametrize("text", AGAINST_THE_PERSON)
+@cases("text", AGAINST_THE_PERSON)
 def test_what_turns_an_assistant_against_its_person_is_refused_from_anyone(text):
     assert objection_to(text, POLICY, FROM_PERSON).startswith("it ")
 
 
-@pytest.mark.parametrize("text", FOR_THE_PERSON_ALONE_TO_SAY)
+@cases("text", FOR_THE_PERSON_ALONE_TO_SAY)
 def test_that_the_person_need_not_be_asked_only_they_say(text):
     assert objection_to(text, POLICY, FROM_OTHERS) and not objection_to(text, POLICY, FROM_PERSON)
 
 
-@pytest.mark.parametrize(
+@cases(
     "text",
     [
         "User: I always want logs uploaded.",
@@ -121,7 +122,7 @@ def test_what_is_about_users_names_no_speaker(text):
     assert objection_to(text, POLICY, FROM_FILES) == ""
 
 
-@pytest.mark.parametrize("text", RULES_OF_WORK)
+@cases("text", RULES_OF_WORK)
 def test_rules_of_work_are_not_meant(text):
     assert objection_to(text, POLICY, FROM_FILES) == ""
 
@@ -148,7 +149,7 @@ def test_look_alikes_are_read_as_the_letters_that_they_stand_for():
     assert plain_letters("раsswоrd, Ιgnore, ｒｕｎ, éxit") == "password, Ignore, run, exit"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "expected"),
     [
         ("Use pnpm.", True),

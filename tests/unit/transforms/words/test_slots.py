@@ -6,6 +6,7 @@ from cortex.storage.settings.reference import read_policy
 from cortex.transforms.memory.fold import fold
 from cortex.transforms.schemas import EVENTS, JOURNAL
 from cortex.transforms.words.slots import SlotParser
+from tests.examples import cases
 from tests.rows import START, entry, event, events
 
 POLICY = read_policy(None)
@@ -47,7 +48,7 @@ WORDED = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize(("text", "chosen", "rejected", "reason", "subject"), WORDED)
+@cases(("text", "chosen", "rejected", "reason", "subject"), WORDED)
 def test_a_statement_fills_its_slots(text, chosen, rejected, reason, subject):
     slots = PARSER.slots_of(text)
     assert (slots.chosen, slots.rejected, slots.reason, slots.subject) == (chosen, rejected, reason, subject)
@@ -75,7 +76,7 @@ def told(kind, text):
     return fold(events(event(text, layer=kind)), JOURNAL.empty(), POLICY).to_pylist()[0]
 
 
-@pytest.mark.parametrize("kind", ["layer3:tag", "layer2:user", "llm:small@session-1", "remember", "import"])
+@cases("kind", ["layer3:tag", "layer2:user", "llm:small@session-1", "remember", "import"])
 def test_a_fact_has_its_slots_whoever_says_it(kind):
     memory = told(kind, "Chose Redis over Memcached because it persists.")
     assert (memory["chosen"], memory["rejected"], memory["reason"]) == ("Redis", "Memcached", "it persists")

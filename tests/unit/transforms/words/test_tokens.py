@@ -3,6 +3,7 @@
 import pytest
 
 from cortex.hooks.tokens import tokens_in
+from tests.examples import cases
 
 # Tokens by the vocabulary that Anthropic published last; what its models count is 1.05 times that.
 COUNTED = (
@@ -25,7 +26,7 @@ COUNTED = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize(("tokens", "text"), COUNTED)
+@cases(("tokens", "text"), COUNTED)
 def test_one_sentence_is_counted_within_a_fifth_or_so(tokens, text):
     assert tokens_in(text) == pytest.approx(1.05 * tokens, rel=0.21)
 

@@ -13,6 +13,7 @@ from cortex.transforms.schemas import EDGES, JOURNAL, PROPOSED_BY_MODEL, REPLIES
 from cortex.transforms.views.review import dismissal, disputes, resolved_edges
 from cortex.transforms.writer.pairs import with_closings
 from cortex.transforms.writer.session import ID_CHARS
+from tests.examples import cases
 from tests.rows import START, event, events, memories, memory
 
 POLICY = read_policy(None)
@@ -64,7 +65,7 @@ def test_the_edge_takes_the_place_of_what_the_pair_had():
     assert linked(OLDER, NEWER, replies=[reply(OLD_ID[:ID_CHARS])], edges=[other]).equals(CLOSED)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("older", "newer", "answer"),
     [
         (OLDER, NEWER, reply("0123456789")),
@@ -77,10 +78,6 @@ def test_the_edge_takes_the_place_of_what_the_pair_had():
         (OLDER | {"status": "superseded"}, NEWER, reply(OLD_ID[:ID_CHARS])),
         (OLDER | {"updated_at": START + timedelta(days=9)}, NEWER, reply(OLD_ID[:ID_CHARS])),
         (OLDER, NEWER, reply(OLD_ID[:ID_CHARS], text="[")),
-    ],
-    ids=[
-        *("unknown id", "id too short", "itself", "not named", "of another session", "a strangers word"),
-        *("newer is over", "older is over", "said again since", "no answer"),
     ],
 )
 def test_nothing_else_is_closed(older, newer, answer):
@@ -140,7 +137,7 @@ def test_what_was_over_when_its_session_ended_closes_by_the_record_of_the_sessio
         assert not closed.is_shown and '"Postgres on kelp-2 keeps them."' in closed.reason
 
 
-@pytest.mark.parametrize(
+@cases(
     ("record", "seen"),
     [
         (RECORD, SEEN | {"confidence": 0.0}),
@@ -150,7 +147,6 @@ def test_what_was_over_when_its_session_ended_closes_by_the_record_of_the_sessio
         (RECORD | {"evidence": [place("s7")]}, SEEN),
         (RECORD | {"updated_at": START - timedelta(days=1)}, SEEN),
     ],
-    ids=["refused", "a strangers word", "another session", "another fact", "no record", "said again since"],
 )
 def test_what_was_over_closes_nothing_unchecked_or_without_a_record(record, seen):
     answer = reply(OLD_ID[:ID_CHARS], state="done")

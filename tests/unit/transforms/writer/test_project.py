@@ -4,7 +4,6 @@ import json
 from datetime import timedelta
 
 import pyarrow as pa
-import pytest
 
 from cortex.storage.settings.reference import read_policy, read_prompt
 from cortex.transforms.brief.candidates import NO_SESSIONS
@@ -26,6 +25,7 @@ from cortex.transforms.writer.project import (
     words_are_of,
 )
 from cortex.transforms.writer.request import Reply
+from tests.examples import cases
 from tests.rows import START, memories, memory
 
 POLICY, PROMPT = read_policy(None), read_prompt(PROJECT_PROMPT)
@@ -139,7 +139,7 @@ def test_what_no_longer_holds_ends_its_valid_time_and_names_the_line():
     assert ended["new"]["valid_until"] is None and ended["old"]["status"] == "active"
 
 
-@pytest.mark.parametrize(
+@cases(
     "change",
     [{"source_type": "explicit"}, {"is_pinned": True}, {"trust": "user"}, {"updated_at": START + 7 * DAY}],
 )
@@ -152,7 +152,7 @@ def test_what_a_person_said_or_was_said_again_stays(change):
     assert ended["valid_until"].null_count == 1 + kept
 
 
-@pytest.mark.parametrize(
+@cases(
     "item",
     [
         {"line": "m77", "by": "m1", "how": "replaced"},
@@ -219,7 +219,7 @@ def test_what_contradicts_is_a_persons_to_settle():
     assert (edge["edge_type"], edge["rule"]) == ("relates_to", UNSURE_BY_MODEL)
 
 
-@pytest.mark.parametrize("text", ["", "no", "[]", "null", '{"tell": 3, "over": {}}', '{"tell": ["m1"'])
+@cases("text", ["", "no", "[]", "null", '{"tell": 3, "over": {}}', '{"tell": ["m1"'])
 def test_what_is_no_answer_tells_nothing(text):
     answer = believed(text)
     assert answer is None or not answer.order

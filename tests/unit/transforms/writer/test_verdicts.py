@@ -34,6 +34,7 @@ from cortex.transforms.writer.pairs import (
     without_pairs,
 )
 from cortex.transforms.writer.request import Reply
+from tests.examples import cases
 from tests.rows import START, memories, memory
 
 POLICY, PROMPT = read_policy(None), read_prompt(LINKS_PROMPT)
@@ -74,7 +75,7 @@ def test_an_edge_between_two_sessions_is_asked_about_the_older_named_first():
     assert to_ask(OLDER, NEWER_ROW, edges=[edge()]) == [("m-b", "m-a")]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("chosen", "of_edge"),
     [
         ({"status": "archived"}, {}),
@@ -131,7 +132,7 @@ def answer(*items, **more):
     return json.dumps({"pairs": [{"pair": pair, "answer": word} for pair, word in items], **more})
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "first", "second"),
     [
         (answer(("p1", "same"), ("p2", "newer holds")), SAME, NEWER),

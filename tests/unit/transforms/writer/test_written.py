@@ -12,6 +12,7 @@ from cortex.transforms.writer.answer import parsed_answer
 from cortex.transforms.writer.request import SESSION_PROMPT
 from cortex.transforms.writer.session import session_requests
 from cortex.transforms.writer.written import reply_row, with_written
+from tests.examples import cases
 from tests.rows import turn, turns
 
 POLICY, PROMPT = read_policy(None), read_prompt(SESSION_PROMPT)
@@ -154,7 +155,7 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("reason", REFUSED)
+@cases("reason", REFUSED)
 def test_what_cannot_be_checked_is_kept_with_its_reason_and_never_shown(reason):
     (fact,) = of_model(written(POSTGRES | REFUSED[reason]))
     assert (fact["reason"], fact["confidence"]) == (f"refused: {reason}", 0.0)
@@ -184,7 +185,7 @@ MINUTE = f"{CAMPAIGN[-1]['said_at']:%Y-%m-%d %H:%M}"
 SAYS = POSTGRES | {"why": "", "quote": "ok, but only on the server kelp-2", "turns": ["t11"]}
 
 
-@pytest.mark.parametrize(
+@cases(
     "said",
     [
         {"statement": "The whale recorder listens on port 2022.", "caveat": f"as of {MINUTE}"},
@@ -199,22 +200,13 @@ SAYS = POSTGRES | {"why": "", "quote": "ok, but only on the server kelp-2", "tur
         },
         {"statement": "The whale recorder runs on kelp-2 only", "instead_of": "Resetting it by hand"},
     ],
-    ids=[
-        "far number and minute",
-        "number of a thing",
-        "unit",
-        "singular",
-        "compound",
-        "fields",
-        "turned down",
-    ],
 )
 def test_what_stands_in_the_session_in_another_form_is_no_invention(said):
     (fact,) = of_model(written(rows=CAMPAIGN, replies=replies(SAYS | said, rows=CAMPAIGN)))
     assert (fact["confidence"], fact["reason"]) == (0.9, said.get("why"))
 
 
-@pytest.mark.parametrize(
+@cases(
     ("statement", "lacking"),
     [
         ("The whale recorder listens on port 2023.", "2023"),
@@ -238,7 +230,7 @@ def test_a_reason_or_what_was_turned_down_is_left_out_by_itself(field):
     assert (fact["confidence"], fact[column]) == (0.9, None)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("quote", "turns_named", "line"),
     [
         ("ok, but only on the server \u201ckelp\u20112\u201d".replace("\u2011", "-"), ["t3"], 3),
@@ -246,14 +238,13 @@ def test_a_reason_or_what_was_turned_down_is_left_out_by_itself(field):
         ("decided to keep all the tide tables in SQLite, because one file is easy to copy.", ["t1"], 1),
         ("since they arrive from 12 buoys at once", ["t3"], 2),
     ],
-    ids=["other marks", "left out between", "a word more", "in a turn that is not named"],
 )
 def test_a_quote_is_known_by_most_of_its_words(quote, turns_named, line):
     (fact,) = of_model(written(POSTGRES | {"quote": quote, "turns": turns_named}))
     assert (fact["confidence"], fact["lines"][0]) == (0.9, line)
 
 
-@pytest.mark.parametrize(
+@cases(
     "quote",
     [
         "one file is easy to copy … keep the tide tables",
@@ -261,7 +252,6 @@ def test_a_quote_is_known_by_most_of_its_words(quote, turns_named, line):
         "only",
         "never keep a tide table in any SQLite since no file is easy to copy",
     ],
-    ids=["another order", "a part that is nowhere", "too short to be looked for", "other words"],
 )
 def test_a_quote_that_is_in_no_turn_is_none(quote):
     (fact,) = of_model(written(POSTGRES | {"quote": quote, "turns": ["t1"]}))
@@ -372,8 +362,8 @@ ORDERS = (
 )
 
 
-@pytest.mark.parametrize("order", ORDERS)
-@pytest.mark.parametrize("part", ["statement", "why", "instead_of", "caveat", "summary"])
+@cases("order", ORDERS)
+@cases("part", ["statement", "why", "instead_of", "caveat", "summary"])
 def test_an_order_against_the_person_is_refused_in_whatever_part_it_stands(order, part):
     (row,) = of_model(written(POSTGRES | {part: order}))
     assert row["reason"].startswith("refused: it") and row["confidence"] == 0.0
@@ -480,7 +470,7 @@ def test_what_limits_a_fact_stands_behind_it_and_a_claim_says_what_it_is():
     assert "src/whales.py" in row["reason"] and row["confidence"] == 0.0
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", '{"facts": 3}', "null", '"' * 9, "[" * 100_000])
+@cases("text", ["", "{", "[]", '{"facts": 3}', "null", '"' * 9, "[" * 100_000])
 def test_an_answer_of_another_shape_changes_nothing(text):
     assert parsed_answer(text) is None
     known = turns(*SESSION)

@@ -114,6 +114,7 @@ def test_of_histories_without_an_effect_at_most_eight_in_a_hundred_differ_in_a_m
     assert len(sessions) == HISTORIES and max(differing.values()) <= 0.08 * HISTORIES, differing
 
 
+@pytest.mark.spread(3)
 @pytest.mark.parametrize("kind", ["minutes", "shares", "rare"])
 @pytest.mark.parametrize("sessions", [8, 15, 40])
 def test_the_statistic_alone_finds_nothing_where_nothing_is(kind, sessions):
