@@ -18,7 +18,7 @@ import orjson
 
 from cortex.hooks import ticket
 from cortex.storage.ground.files import modified_at, path_text
-from cortex.storage.staging.staging import DATABASE, is_in_database
+from cortex.storage.staging.staging import SESSION_DATABASE, is_in_database
 from cortex.transforms.errors import NotFound, UsageError
 from cortex.transforms.transcripts.assistants import KNOWN_ASSISTANTS, Assistant, Head
 
@@ -55,7 +55,7 @@ def find_transcripts(path: Path) -> list[Path]:
     Raises NotFound and UsageError.
     """
     if path.is_file():
-        return sessions_in(path) if DATABASE.fullmatch(path.name) else [path]
+        return sessions_in(path) if SESSION_DATABASE.fullmatch(path.name) else [path]
     if is_in_database(path):
         return [path]
     if not path.exists():
@@ -76,7 +76,7 @@ def find_transcripts(path: Path) -> list[Path]:
         for name in names
         if (name.endswith(".jsonl") and name not in NOT_TRANSCRIPTS)
         or _is_others(f"{Path(folder).name}/{name}")
-        or DATABASE.fullmatch(name)
+        or SESSION_DATABASE.fullmatch(name)
     ]
     return sorted(
         each for file in files for each in (sessions_in(file) if file.name.endswith(".db") else [file])

@@ -37,7 +37,7 @@ from cortex.transforms.errors import StoreNotWritable
 JOURNAL_FOLDER = "journal"
 
 # opencode's sessions are rows of one of these; each is a transcript at DATABASE/SESSION.json, without a file.
-DATABASE = re.compile(r"opencode(?:-[\w.-]+)?\.db")
+SESSION_DATABASE = re.compile(r"opencode(?:-[\w.-]+)?\.db")
 
 # The event of a ticket that a run writes for a kept transcript without one.
 RECOVERED = "found"
@@ -45,7 +45,7 @@ RECOVERED = "found"
 
 def is_in_database(path: PurePath) -> bool:
     """Return whether a transcript's path names a session of a database."""
-    return bool(DATABASE.fullmatch(path.parent.name)) and Path(path.parent).is_file()
+    return bool(SESSION_DATABASE.fullmatch(path.parent.name)) and Path(path.parent).is_file()
 
 
 @dataclass(frozen=True)
