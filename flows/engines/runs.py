@@ -46,7 +46,8 @@ from cortex.storage.published.reports import (
     unchanged_counts,
 )
 from cortex.storage.settings.settings import Settings
-from cortex.storage.staging.assistant_folders import changed_at, find_transcripts, folders, is_in_database
+from cortex.storage.staging.assistant_folders import changed_at, find_transcripts, folders
+from cortex.storage.staging.staging import is_in_database
 from cortex.storage.staging.transcripts import open_transcript
 from cortex.storage.store import Store
 from cortex.transforms.errors import FileDamaged, NothingUsable, TablesDamaged, UnknownValue

@@ -11,13 +11,14 @@ from collections.abc import (
     Mapping,
 )
 from contextlib import closing, contextmanager
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import Any
 
 import orjson
 
 from cortex.hooks import ticket
 from cortex.storage.ground.files import modified_at, path_text
+from cortex.storage.staging.staging import SESSION_DATABASE, is_in_database
 from cortex.transforms.errors import NotFound, UsageError
 from cortex.transforms.transcripts.assistants import KNOWN_ASSISTANTS, Assistant, Head
 
@@ -54,7 +55,7 @@ def find_transcripts(path: Path) -> list[Path]:
     Raises NotFound and UsageError.
     """
     if path.is_file():
-        return sessions_in(path) if _DATABASE.fullmatch(path.name) else [path]
+        return sessions_in(path) if SESSION_DATABASE.fullmatch(path.name) else [path]
     if is_in_database(path):
         return [path]
     if not path.exists():
@@ -75,7 +76,7 @@ def find_transcripts(path: Path) -> list[Path]:
         for name in names
         if (name.endswith(".jsonl") and name not in NOT_TRANSCRIPTS)
         or _is_others(f"{Path(folder).name}/{name}")
-        or _DATABASE.fullmatch(name)
+        or SESSION_DATABASE.fullmatch(name)
     ]
     return sorted(
         each for file in files for each in (sessions_in(file) if file.name.endswith(".db") else [file])
@@ -121,19 +122,13 @@ def _small_file(path: Path) -> bytes:
         return file.read(SMALL_FILE_BYTES)
 
 
-# -- opencode's sessions: rows of a database. Each is a transcript at DATABASE/SESSION.json, where no file is.
+# -- opencode's sessions: rows of a database, as documents.
 
-_DATABASE = re.compile(r"opencode(?:-[\w.-]+)?\.db")
 # As long as opencode itself waits for another writer.
 _WAIT_SECONDS = 5.0
 # Tables since version 2, and before; a database that was taken over has both, and the newer count.
 _NEWER, _OLDER = "session_v2", "session"
 _MESSAGES = {_NEWER: "session_message", _OLDER: "message"}
-
-
-def is_in_database(path: PurePath) -> bool:
-    """Return whether a transcript's path names a session of a database."""
-    return bool(_DATABASE.fullmatch(path.parent.name)) and Path(path.parent).is_file()
 
 
 def sessions_in(database: Path) -> list[Path]:

@@ -15,6 +15,7 @@ Only one run at a time claims (it holds the lease); any number of hooks add mean
 
 import json
 import os
+import re
 import time
 from collections.abc import (
     Callable,
@@ -25,19 +26,26 @@ from collections.abc import (
 )
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from cortex.hooks import private, ticket
 from cortex.storage.ground.files import writing_to
 from cortex.storage.lake.manifest import Cursor
-from cortex.storage.staging.assistant_folders import is_in_database
 from cortex.transforms.errors import StoreNotWritable
 
 # Where entries of the journal wait.
 JOURNAL_FOLDER = "journal"
 
+# opencode's sessions are rows of one of these; each is a transcript at DATABASE/SESSION.json, without a file.
+SESSION_DATABASE = re.compile(r"opencode(?:-[\w.-]+)?\.db")
+
 # The event of a ticket that a run writes for a kept transcript without one.
 RECOVERED = "found"
+
+
+def is_in_database(path: PurePath) -> bool:
+    """Return whether a transcript's path names a session of a database."""
+    return bool(SESSION_DATABASE.fullmatch(path.parent.name)) and Path(path.parent).is_file()
 
 
 @dataclass(frozen=True)

@@ -17,12 +17,8 @@ import pyarrow as pa
 from cortex.hooks import ticket
 from cortex.storage.ground.files import path_text
 from cortex.storage.lake.manifest import Cursor
-from cortex.storage.staging.assistant_folders import (
-    changed_at,
-    folder_of_chat,
-    is_in_database,
-    session_document,
-)
+from cortex.storage.staging.assistant_folders import changed_at, folder_of_chat, session_document
+from cortex.storage.staging.staging import is_in_database
 from cortex.transforms.transcripts.assistants import HEAD_BYTES, KNOWN_ASSISTANTS, Head, assistant_of, head_of
 from cortex.transforms.transcripts.transcript import FILE_TOO_LONG, LINE_TOO_LONG
 

@@ -118,7 +118,7 @@ def typed_candidates(turns: Sequence[Turn], lexicon: Lexicon) -> Iterator[Candid
         runs = [
             (replace(passage, text=text), spoken)
             for passage in _without(set(lasting), parts)
-            for text, spoken in lexicon.apart(passage.text)
+            for text, spoken in lexicon.runs_by_language(passage.text)
         ]
         for number, (passage, spoken) in enumerate(runs):
             refused, lines = _refused(turns, index) if number == 0 else ("", ())

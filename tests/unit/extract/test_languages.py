@@ -80,7 +80,7 @@ def test_a_paragraph_in_one_language_stays_whole(language):
         "de": "Wir nehmen Docker für den Server. Das ist mit uv gebaut. pytest läuft auch dort.",
         "fr": "Nous prenons Docker pour le serveur. Il est dans le cache de uv. pytest marche aussi.",
     }
-    assert LEXICON.apart(said[language]) == [(said[language], LEXICON)]
+    assert LEXICON.runs_by_language(said[language]) == [(said[language], LEXICON)]
 
 
 def wishes_and_choices(language):

@@ -144,7 +144,7 @@ class Lexicon:
             self._speaking[spoken] = _lexicon(self._tables, spoken)
         return self._speaking[spoken]
 
-    def apart(self, typed: str) -> list[tuple[str, "Lexicon"]]:
+    def runs_by_language(self, typed: str) -> list[tuple[str, "Lexicon"]]:
         """
         Return typed words in runs of one language, each with the lexicon that reads it.
 
