@@ -141,9 +141,9 @@ def _metrics_state(run: Run, scope: str, generation: int | None = None) -> str:
             file for part in parts for name in (TURNS, EVENTS) for file in lake.manifest.live(name.name, part)
         ]
         generation = max((file.generation for file in files), default=0)
-    made_of = [lake.fingerprint(TURNS, part, until=generation) for part in parts]
+    turn_files = [lake.fingerprint(TURNS, part, until=generation) for part in parts]
     version = (SNAPSHOTS_VERSION, str(METRICS.version), run.policy.fingerprint)
-    return f"{generation}:{content_id(*version, *parts, *made_of)}"
+    return f"{generation}:{content_id(*version, *parts, *turn_files)}"
 
 
 NOTHING_KNOWN = Snapshots()

@@ -55,13 +55,13 @@ def cut_since(run: Run, scope: str, forgotten: Sequence[str]) -> Cutting:
 
 def with_cut(run: Run, scope: str, forgotten: Sequence[str], output: str) -> ManifestNotes:
     """Return the notes once the passages of all turns in the lake are written, as `output`."""
-    notes, lake, made = run.ledger.notes, run.store.lake, Output("embed", scope)
+    notes, lake, key = run.ledger.notes, run.store.lake, Output("embed", scope)
     content = None if scope == GLOBAL_SCOPE else run.store.tables.content_of(scope, "passages")
     if content is None:
-        return replace(notes, cuts={o: cut for o, cut in notes.cuts.items() if o != made})
+        return replace(notes, cuts={o: cut for o, cut in notes.cuts.items() if o != key})
     files = _files_until(lake.manifest, run.readings.parts(scope), lake.manifest.generation)
     cut = Cut(output, _basis(run, scope, forgotten), lake.manifest.generation, files, content=content)
-    return replace(notes, cuts={**notes.cuts, made: cut})
+    return replace(notes, cuts={**notes.cuts, key: cut})
 
 
 def changed_transcripts(lake: Lake, parts: Sequence[str], cut: Cut) -> set[str] | None:
@@ -87,8 +87,8 @@ def kept_cut(run: Run, part: str) -> Callable[[Change], None]:
     The files that were new since are gone then: which transcripts they have changed is noted instead.
     """
     scope = run.store.projects.canonical(part)
-    parts, made = run.readings.parts(scope), Output("embed", scope)
-    cut = run.store.lake.notes.cuts.get(made)
+    parts, key = run.readings.parts(scope), Output("embed", scope)
+    cut = run.store.lake.notes.cuts.get(key)
     transcripts = changed_transcripts(run.store.lake, parts, cut) if cut else None
 
     def note(change: Change) -> None:
@@ -100,7 +100,7 @@ def kept_cut(run: Run, part: str) -> Callable[[Change], None]:
             files=_files_until(change.manifest, parts, until),
             touched=tuple(sorted(transcripts)),
         )
-        change.notes = replace(change.notes, cuts={**change.notes.cuts, made: kept})
+        change.notes = replace(change.notes, cuts={**change.notes.cuts, key: kept})
 
     return note
 

@@ -57,7 +57,8 @@ def link(run: Run) -> None:
 def _link(run: Run, scope: str, inputs: str, row: StageReport) -> None:
     memories = run.readings.memories(scope)
     linked = linked_before(run, scope)
-    edges = links_between(memories, run.readings.vectors(), run.policy, run.embedding.model, linked)
+    vectors, model = run.readings.vectors(), run.embedding.model
+    edges = links_between(memories, vectors, run.policy, model, linked, is_parsed=True)
     edges = with_closings_of(run, scope, edges, memories)
     edges = with_answer_of(edges, memories, answer_about(run, scope))
     edges = _with_verdicts(run, scope, edges, memories)
@@ -112,7 +113,7 @@ def decay(run: Run) -> None:
 def _decay(run: Run, scope: str, row: StageReport) -> None:
     # Of now: an entry that comes in meanwhile is not in these memories.
     inputs_of, linked = run.fingerprints.aged_by_day(scope), run.fingerprints.linked(scope)
-    generation, made = run.store.lake.manifest.generation, Output("decay", scope)
+    generation, key = run.store.lake.manifest.generation, Output("decay", scope)
     if run.ledger.has_made("decay", scope, inputs_of(run.day, ())):
         return
     aged = run.readings.aged(scope, run.day)
@@ -132,8 +133,8 @@ def _decay(run: Run, scope: str, row: StageReport) -> None:
     run.ledger.note(replace(notes, makers={**notes.makers, scope: run.fingerprints.makers(scope)}))
     run.ledger.note_output("decay", scope, inputs_of(run.day, journaled))
     notes, folded = run.ledger.notes, run.readings.fold_note(scope, generation)
-    cuts = {output: cut for output, cut in notes.cuts.items() if output != made}
-    run.ledger.note(replace(notes, cuts={**cuts, **({made: folded} if folded else {})}))
+    cuts = {output: cut for output, cut in notes.cuts.items() if output != key}
+    run.ledger.note(replace(notes, cuts={**cuts, **({key: folded} if folded else {})}))
     if run.ledger.notes.outputs.get(Output("link", scope)) == linked:
         run.ledger.note_output("linked", scope, _linked_as(run, edges))
 

@@ -47,7 +47,7 @@ from cortex.storage.lake.manifest import (
 )
 from cortex.transforms.errors import FileDamaged
 from cortex.transforms.identity import content_id
-from cortex.transforms.schemas import CALLS, EVENTS, JOURNAL, REPLIES, SETTLED, TURNS, VECTORS, Table
+from cortex.transforms.schemas import CALLS, EVENTS, JOURNAL, REPLIES, SETTLED, TURNS, VECTORS, Table, values
 
 LAKE_TABLES = {table.name: table for table in (TURNS, EVENTS, SETTLED, REPLIES, JOURNAL, CALLS, VECTORS)}
 
@@ -328,8 +328,8 @@ class Lake:
     def sessions_since(self, table: Table, partition: str, generation: int) -> set[str]:
         """Return the sessions that files written after a commit hold, or hold in the place of older ones."""
         newer = [file for file in self.manifest.live(table.name, partition) if file.generation > generation]
-        rows = self.read(table, partition, ["session_id"], since=generation)["session_id"]
-        return {*rows.unique().to_pylist(), *(name for file in newer for name in file.sessions)}
+        rows = self.read(table, partition, ["session_id"], since=generation)
+        return {*values(rows, "session_id"), *(name for file in newer for name in file.sessions)}
 
     def sweep(self) -> int:
         """

@@ -350,7 +350,13 @@ def own_rules(policy: Policy) -> Any:
 
 
 def edges_between(
-    memories: pa.Table, vectors: pa.Table, policy: Policy, model: str, linked: FormerLinks | None = None
+    memories: pa.Table,
+    vectors: pa.Table,
+    policy: Policy,
+    model: str,
+    linked: FormerLinks | None = None,
+    *,
+    is_parsed: bool = False,
 ) -> pa.Table:
     """
     Return the EDGES among the active ones of `memories`, ordered by edge_id.
@@ -364,7 +370,8 @@ def edges_between(
     by `supersedes`.
 
     With what was `linked` before, of this scope by this policy and model, only memories that are new or have
-    changed are compared, and those that were or are near them: the edges are the same.
+    changed are compared, and those that were or are near them: the edges are the same. Of memories as the
+    fold gives them (`is_parsed`) those that word no choice are known by `chosen` and `rejected`.
     """
     active = memories.filter(_IS_LINKED)
     floor, neighbours = policy.threshold("link_above_similarity"), int(policy.threshold("link_neighbours"))
@@ -379,7 +386,7 @@ def edges_between(
     edges = pa.concat_tables(
         [
             kept,
-            _edges(active, pairs, sharing, policy, kept),
+            _edges(active, pairs, sharing, policy, kept, is_parsed),
             _edges_to_code(memories),
             _edges_to_replaced(memories),
         ]
@@ -519,13 +526,15 @@ def at_odds_with(text: str, memories: pa.Table, policy: Policy, *, rejected: str
     return {name: rule for name, rule in sorted(rule_by_id.items()) if rule}
 
 
-def _edges(memories: pa.Table, pairs: Pairs, sharing: Pairs, policy: Policy, kept: pa.Table) -> pa.Table:
+def _edges(
+    memories: pa.Table, pairs: Pairs, sharing: Pairs, policy: Policy, kept: pa.Table, is_parsed: bool
+) -> pa.Table:
     rules = _Rules.of(policy)
     named = {name for pair in pairs for name in pair}
     force = pa.array(sorted(policy.types_with("is_in_force")), pa.string())
     is_compared = pc.field("memory_type").isin(force) | (pc.field("source_type") == "explicit")
     is_linked = pc.field("memory_id").isin(pa.array(sorted(named), pa.string())) | is_compared
-    columns = [*_SIDE_COLUMNS, "project_id", "chosen"]
+    columns = [*_SIDE_COLUMNS, "project_id", *(["chosen"] if is_parsed else [])]
     rows = memories.filter(is_linked).select(columns).to_pylist()
     sides = {row["memory_id"]: _side(row, rules) for row in rows}
     if any(side.sides.relation == ENDED for side in sides.values()):  # seldom, and then of any claim

@@ -60,7 +60,7 @@ def refold(
     is_again = pc.is_in(before["memory_id"], names)
     places = pc.list_flatten(before.filter(is_again)["evidence"])
     rested_on = {*sessions, *pc.struct_field(places, "session_id").to_pylist()}
-    about = pc.or_(pc.is_in(journal["memory_id"], names), pc.equal(journal["kind"], Recall.kind))
+    about = pc.or_(pc.is_in(journal["memory_id"], names), pc.equal(journal["kind"], pa.scalar(Recall.kind)))
     folded = fold(_of_sessions(events, rested_on, has_plans), journal.filter(about), policy)
     return before.filter(pc.invert(is_again)), folded.filter(pc.is_in(folded["memory_id"], names))
 

@@ -279,7 +279,7 @@ def metrics_since(
     begun = pc.min(turns.filter(is_changed)["said_at"])
     later = events.filter(pc.field("said_at") >= begun) if begun.is_valid else events.slice(0, 0)
     again = {*changed, *values(later, "session_id")}
-    there = set(pc.unique(turns.filter(pc.field("agent_id").is_null())["session_id"]).to_pylist())
+    there = set(values(turns.filter(pc.field("agent_id").is_null()), "session_id"))
     kept = before.filter(pc.field("session_id").isin(pa.array(sorted(there - again), pa.string())))
     rows = pa.concat_tables([kept, session_metrics(turns, events, policy, again)])
     return rows.sort_by([("project_id", "ascending"), ("session_id", "ascending")])

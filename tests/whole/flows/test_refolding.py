@@ -80,7 +80,8 @@ def test_another_policy_folds_all_again(home, tmp_path, whole):
     whole.clear()
     bench.stage(harvest("s2").write(bench.projects))
     (home / "policy").mkdir()
-    (home / "policy" / "technologies.csv").write_text("term,tag,kind,is_single\nharvest,farm,tool,false\n")
+    rows = "term,is_single,tag,kind,why\nharvest,false,farm,tool,ours\n"
+    (home / "policy" / "technologies.csv").write_text(rows)
     bench.run()
     assert "project" in whole
     assert is_as_from_the_lake(bench)

@@ -146,8 +146,8 @@ def test_choosing_what_another_decision_rejected_contradicts_it():
 
 def test_two_that_each_name_the_others_choice_beside_their_own_contradict():
     a, b = (
-        fact("a", "Use pnpm, not npm, in the web folder", chosen="pnpm", rejected="npm"),
-        fact("b", "Use npm, not pnpm, in the web folder", chosen="npm", rejected="pnpm"),
+        fact("a", "Use pnpm, not npm, in the web folder"),
+        fact("b", "Use npm, not pnpm, in the web folder"),
     )
     assert only_edge(a, b) == ("contradicts", "a", "b", "each_chooses_what_the_other_rejects")
     c = fact("c", "Use pnpm, not yarn, in the web folder")
