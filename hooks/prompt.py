@@ -138,7 +138,7 @@ def notes_for(
         before = file_state(path)
         try:
             connection = open_index(path)
-            # SQLite hears no signal: called back now and then, Python ends what takes too long in a damaged file.
+            # SQLite hears no signal: called back now and then, Python ends what a damaged file makes endless.
             connection.set_progress_handler(lambda: None, 10_000)
             try:
                 matches = notes_in(connection, project_id, prompt, session_id, seen)

@@ -300,7 +300,7 @@ def answer_of(place: str, *arguments: str) -> str:
 
 
 def lines_in(answer: str) -> list[str]:
-    """Return the lines of an answer; in a name or a subject other signs may stand that Python ends lines at."""
+    """Return the lines of an answer: a name or subject may hold other signs at which Python ends a line."""
     return answer.split("\n") if answer else []
 
 

@@ -794,8 +794,8 @@ def test_an_index_without_end_holds_no_prompt_up(kiln):
     """SQLite hears no signal while it counts; who writes the index elsewhere may have made it so."""
     with sqlite3.connect(kiln.home / "tables" / "search.sqlite") as index:
         index.execute("alter table settings rename to former")
-        endless = "with recursive n(i) as (select 1 union all select i + 1 from n) select 'search', sum(i) from n"
-        index.execute(f"create view settings (name, value) as {endless}")
+        numbers = "with recursive n(i) as (select 1 union all select i + 1 from n)"
+        index.execute(f"create view settings (name, value) as {numbers} select 'search', sum(i) from n")
     index.close()
     begun = time.monotonic()
     assert not context_of(ask(kiln, ASKED)) and time.monotonic() - begun < 5

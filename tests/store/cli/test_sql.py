@@ -30,3 +30,9 @@ def test_what_only_reads_is_answered(cortex: Cortex, samples, query):
     answer = cortex("sql", query, "--json")
     assert answer.code == 0, answer.err
     assert answer.json["columns"]
+
+
+def test_a_query_without_end_is_stopped_after_the_time_that_a_person_gives_it(cortex: Cortex, samples):
+    endless = "select sum(a.range * b.range) from range(10000000) a, range(10000000) b"
+    answer = cortex("sql", endless, "--timeout", "0.5", "--json")
+    assert answer.json["error"]["code"] == "CORTEX_E208"
