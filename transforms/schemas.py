@@ -643,7 +643,7 @@ MEMORY_TYPE_RULES = Table(
     version=1,
     key=("memory_type",),
     columns=(
-        column("memory_type", pa.string(), "one of MEMORY_TYPES", one_of=MEMORY_TYPES),
+        column("memory_type", pa.string(), "type of memory"),
         column("half_life_days", pa.float64(), "time for confidence to halve", unit="days", null=True),
         column("brief_lines", pa.float64(), "lines of a brief that it may take", unit="count", null=True),
         column("brief_section", pa.string(), "heading of its section in a brief", null=True),
@@ -658,16 +658,22 @@ EVENT_TYPE_RULES = Table(
     version=1,
     key=("event_type",),
     columns=(
-        column("event_type", pa.string(), "one of EVENT_TYPES", one_of=EVENT_TYPES),
+        column("event_type", pa.string(), "type of event"),
         column("memory_type", pa.string(), "type of the memory that comes of it", null=True),
-        column("salience", pa.float64(), "how much it matters when new", unit="fraction, 0 to 1"),
+        column(
+            "salience",
+            pa.float64(),
+            "how much it matters when new",
+            unit="fraction, 0 to 1",
+            between=FRACTION,
+        ),
         column("is_immortal", pa.bool_(), "what comes of it does not age"),
     ),
 )
 # What a brief is chosen by, in SQL: the policy's numbers are joined from these.
-RULES = (THRESHOLDS, MEMORY_TYPE_RULES, EVENT_TYPE_RULES)
+POLICY_TABLES = (THRESHOLDS, MEMORY_TYPE_RULES, EVENT_TYPE_RULES)
 
 ALL_TABLES = (
     *(TURNS, EVENTS, SETTLED, REPLIES, JOURNAL, CALLS, VECTORS),
-    *(MEMORIES, EDGES, PASSAGES, METRICS, USES, OUTCOMES, PROJECTS, SESSIONS, TELLING_ORDER, *RULES),
+    *(MEMORIES, EDGES, PASSAGES, METRICS, USES, OUTCOMES, PROJECTS, SESSIONS, TELLING_ORDER, *POLICY_TABLES),
 )

@@ -32,8 +32,8 @@ from cortex.transforms.schemas import (
     MEMORIES,
     METRICS,
     OUTCOMES,
+    POLICY_TABLES,
     PROJECTS,
-    RULES,
     SESSIONS,
     TELLING_ORDER,
     TURNS,
@@ -321,7 +321,7 @@ class _Derived:
             "sessions": self._sessions,
             "projects": lambda: [self._projects],
             "telling_order": lambda: _telling_orders(self._run, self._known),
-            **{table.name: _rules(self._run, table) for table in RULES},
+            **{table.name: _rules(self._run, table) for table in POLICY_TABLES},
         }
 
     def _memories(self) -> Iterator[pa.Table]:

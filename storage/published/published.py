@@ -36,8 +36,8 @@ from cortex.transforms.schemas import (
     MEMORIES,
     METRICS,
     OUTCOMES,
+    POLICY_TABLES,
     PROJECTS,
-    RULES,
     SESSIONS,
     TELLING_ORDER,
     TURNS,
@@ -51,7 +51,7 @@ from cortex.transforms.schemas import (
 FROM_THE_LAKE = (TURNS, EVENTS, JOURNAL, CALLS)
 
 # What a run makes from it and publishes, as a table and as Parquet.
-RANKED_BY = (TELLING_ORDER, *RULES)
+RANKED_BY = (TELLING_ORDER, *POLICY_TABLES)
 SNAPSHOTS = (MEMORIES, EDGES, METRICS, USES, OUTCOMES, PROJECTS, SESSIONS, *RANKED_BY)
 
 # Views on snapshots: queries of transforms/sql that a run asks of the same tables.
@@ -375,7 +375,7 @@ class Published:
             for table in SNAPSHOTS:
                 rows = derived.get(table.name, table.empty())
                 inputs = fingerprints.get(table.name, {})
-                if table in RULES and self._holds(table, rows):
+                if table in POLICY_TABLES and self._holds(table, rows):
                     continue
                 pieces = [rows] if isinstance(rows, pa.Table) else rows()
                 write_snapshot(self._home, self._path_of(table), table, pieces, inputs)

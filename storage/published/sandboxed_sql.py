@@ -29,7 +29,7 @@ from cortex.storage.published.published import (
 )
 from cortex.transforms.database import ISOLATED, open_isolated
 from cortex.transforms.errors import NotFound, TablesDamaged, UsageError
-from cortex.transforms.schemas import RULES, TURNS, Table, values
+from cortex.transforms.schemas import POLICY_TABLES, TURNS, Table, values
 
 # A person's query may use every core. What does not fit into memory ends with an error: DuckDB would put
 # rows into a folder `.tmp` where the command is called, and leave it there when killed.
@@ -107,7 +107,7 @@ def database_of_store(
             if snapshot in RANKED_BY and not path.is_file():  # an earlier version published less
                 continue
             rows = _snapshot(path)
-            is_whole = scopes is None or snapshot in RULES
+            is_whole = scopes is None or snapshot in POLICY_TABLES
             database.register(snapshot.name, rows if is_whole else rows.filter(_is_of(scopes or frozenset())))
         for table in FROM_THE_LAKE:
             if table.name in hidden:

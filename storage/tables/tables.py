@@ -23,7 +23,7 @@ PROJECTED = {**SEARCHED, EDGES.name: EDGES}
 INDEX_TEXT, VECTOR = "index_text", "vector"
 # A scope's memories are kept as they were before they aged, too: the next day ages the same again.
 UNAGED = {name: f"unaged_{name}" for name in ("confidence", "status", "archived_at", "centrality", "rank")}
-# What is kept of a vector in the table itself: the search index has it.
+# Whether a row of the table has one: all that the row's hash covers of it.
 HAS_VECTOR = "has_vector"
 # The model that gave it: vectors of another model are no change of the rows otherwise.
 VECTOR_MODEL = "vector_model"

@@ -39,6 +39,7 @@ BELONGS_TO = {
     "transforms/memory/quality.py": ("remember", "learn"),
     "flows/operations/ask/reasoning.py": ("decay",),
     "transforms/search.py": ("embed", "recall"),
+    "transforms/sql/brief_candidates.sql": ("render",),
     "flows/operations/change/forget.py": ("forget",),
     "transforms/writer/": ("write",),
     "transforms/writer/pairs.py": ("judge",),
@@ -169,7 +170,7 @@ def test_a_threshold_is_read_where_it_says():
     code_by_module = {
         path.relative_to(ROOT).as_posix(): code_of(path)
         for path in PRODUCTION
-        if path.suffix == ".py" and path.name not in ("policy.py", "schemas.py")
+        if path.name not in ("policy.py", "schemas.py")
     }
     for name, readers in THRESHOLDS.items():
         modules = [module for module, held in code_by_module.items() if is_text_in(held, name)]

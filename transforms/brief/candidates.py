@@ -131,8 +131,7 @@ def _is_tagged(row: Row, sessions: AbstractSet[str]) -> bool:
 
 def brief_project(memories: pa.Table) -> str:
     """Return the project of MEMORIES of one project and the global ones; empty if all are global."""
-    names: list[str] = pc.unique(memories["project_id"]).to_pylist()
-    return next((name for name in names if name != GLOBAL_SCOPE), "")
+    return next((name for name in values(memories, "project_id") if name != GLOBAL_SCOPE), "")
 
 
 def believed(

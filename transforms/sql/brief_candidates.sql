@@ -63,7 +63,7 @@ believed as (
             ) as rank
         )
     from meant
-    cross join policy
+    join policy on true
     left join bound using (memory_id)
     where
         is_pinned
@@ -141,7 +141,7 @@ by_age as (
             else 'archive'
         end as age_tier
     from passed_by
-    cross join policy
+    join policy on true
 ),
 with_full_cap as (
     select

@@ -8,6 +8,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pytest
 
 from cortex.flows.engines.runs import opened
@@ -100,13 +101,22 @@ def told(bench: WritingBench) -> list[str]:
     return [text for line in brief_of(bench).split("\n") for text in GAUGES.values() if text[:30] in line]
 
 
+def placed(bench: WritingBench) -> list[str]:
+    """Return what the view of a brief's candidates says that the language model would tell next."""
+    query = (
+        "select text from brief_candidates join memories using (memory_id) where place >= 0 order by place"
+    )
+    with duckdb.connect(str(bench.store.published.database_path), read_only=True) as database:
+        return [text for (text,) in database.sql(query).fetchall()]
+
+
 def test_a_project_is_read_once_after_new_sessions_and_the_brief_follows_its_order(unasked):
     write_sessions(unasked, 1, 2, 3)
     with ModelServer(reading(settled)) as server:
         bench = replace(unasked, url=server.url)
         bench.backfill()
         assert projects_asked(server) == 1
-        assert told(bench) == [GAUGES[2], GAUGES[3]]
+        assert told(bench) == placed(bench) == [GAUGES[2], GAUGES[3]]
         ended = {row["text"]: (row["valid_until"], row["closed_by"]) for row in bench.memories()}
         new = next(row for row in bench.memories() if row["text"] == GAUGES[3])
         assert ended[GAUGES[1]] == (new["updated_at"], new["memory_id"]) and ended[GAUGES[2]] == (None, None)

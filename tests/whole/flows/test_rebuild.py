@@ -12,6 +12,7 @@ from cortex.flows.past import rebuilding
 from cortex.flows.past.rebuilding import compare, rebuild
 from cortex.storage.store import Store
 from cortex.storage.tables.lance_tables import RebuiltTables
+from cortex.storage.tables.tables import VECTOR
 from tests.bench import NOW, SAMPLES, WordEmbedder, contents, difference, here, leftovers
 from tests.rows import entry
 from tests.transcripts import decisions
@@ -128,6 +129,7 @@ def test_a_lost_table_comes_back_and_the_check_finds_it_before(bench):
 def test_vectors_come_from_the_lake(bench):
     decisions().write(bench.projects)
     bench.begin()
+    before = vectors_in(bench)
 
     class Mute(WordEmbedder):
         def embed(self, texts, *, as_query=False):
@@ -135,6 +137,17 @@ def test_vectors_come_from_the_lake(bench):
 
     rebuilt(replace(bench, embedder_of=lambda settings: Mute()))
     assert compared(bench).differences == []
+    assert vectors_in(bench) == before != {}
+
+
+def vectors_in(bench):
+    """Return the vectors of all tables, by scope, table and key."""
+    tables, keys = bench.store.tables, {"memories": "memory_id", "passages": "passage_id"}
+    return {
+        (scope, name): tables.open(scope, name).read([key, VECTOR]).to_pylist()
+        for scope in tables.scopes()
+        for name, key in keys.items()
+    }
 
 
 class Killed(BaseException):

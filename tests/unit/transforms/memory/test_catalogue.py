@@ -46,7 +46,7 @@ def test_the_newest_outcome_record_of_a_session_counts():
 def test_a_project_counts_what_is_active_and_what_faded():
     known = memory("m1")["project_id"]
     sessions = session_rows(turns(turn(1, project_id=known, said_at=at("2026-09-01"))), memories())
-    facts = ProjectFacts(known, "reef", "reef", "path:/reef", ("/reef",), 2, 5)
+    facts = ProjectFacts(known, "reef", "reef", "path:/reef", ("/reef",), 2, 5, False)
     [row] = project_rows(
         [facts], {known: {"active": 1, "archived": 1}, "other": {"active": 1}}, sessions
     ).to_pylist()
