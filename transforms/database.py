@@ -81,7 +81,7 @@ def _asked(name: str, params: Mapping[str, object], tables: Mapping[str, pa.Tabl
 
     if sum(table.nbytes for table in tables.values()) > BYTES_ASKED_MAX:
         return b""
-    digest = hashlib.blake2b(repr((name, sorted(params.items()))).encode(), digest_size=16)
+    digest = hashlib.blake2b(repr((sql_text(name), sorted(params.items()))).encode(), digest_size=16)
     for table_name, table in sorted(tables.items()):
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, table.schema) as stream:

@@ -327,16 +327,15 @@ def _occasion(turns: Sequence[Turn], opened: Turn) -> tuple[str, bool]:
 
     Without a plan it is what a person asked for last, in their words.
     """
-    title, is_approved = "", False
-    for turn in turns:
-        if turn is opened:
-            break
+    place = next((at for at, turn in enumerate(turns) if turn is opened), len(turns))
+    # Backwards from the list: read forwards, a long session's prompts are read again for each of its lists.
+    for turn in reversed(turns[:place]):
         if turn["kind"] == "plan":
-            title, is_approved = plan_title(text_of(turn)), True
-        elif turn["kind"] in ("prompt", "command"):
-            asked = request(without_pasted(text_of(turn)))
-            title, is_approved = (asked, False) if asked else (title, is_approved)
-    return title, is_approved and bool(title)
+            title = plan_title(text_of(turn))
+            return title, bool(title)
+        if turn["kind"] in ("prompt", "command") and (asked := request(without_pasted(text_of(turn)))):
+            return asked, False
+    return "", False
 
 
 # Said in one session, "Make it the same as those" means nothing above a list that is read in another.

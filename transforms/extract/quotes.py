@@ -242,14 +242,24 @@ class _Session:
         """Return whether the person or the assistant had said nearly the same before any tool did."""
         if self._own is None:
             self._own = [(place, text, text.casefold()) for place, text in own_words(self._turns)]
-        distinct = set(words)
-        least = least_words(len(distinct))
+        distinct = sorted(set(words), key=len, reverse=True)
+        misses = len(distinct) - least_words(len(distinct))
         earlier_text = EarlierText([words])
         for place, text, folded in self._own:
             # Few texts hold enough of the words at all, and only those are worth reading word by word.
-            if place < before and sum(word in folded for word in distinct) >= least:
+            if place < before and _holds_most(folded, distinct, misses):
                 earlier_text.add(text, place)
         return bool(earlier_text.marks_of(words))
+
+
+def _holds_most(folded: str, words: Iterable[str], misses: int) -> bool:
+    """Return whether a text holds all of `words` but `misses` at most."""
+    for word in words:
+        if word not in folded:
+            misses -= 1
+            if misses < 0:
+                return False
+    return True
 
 
 def _turns_by_session(turns: pa.Table, wanted: Mapping[str, object]) -> dict[str, list[Row]]:

@@ -448,7 +448,7 @@ PROJECT_VARIABLE = "CLAUDE_PROJECT_DIR"
 
 # What the protocol's package imports for clients, other styles of servers and those over HTTP: a third of the
 # processor time until a server over standard input answers.
-SPARED = (
+NOT_OVER_STDIO = (
     "mcp.client", "mcp.server.mcpserver", "mcp.server.auth", "mcp.server.streamable_http",
     "mcp.server.streamable_http_manager", "httpx2", "sse_starlette", "starlette", "uvicorn",
 )  # fmt: skip
@@ -482,7 +482,7 @@ def mcp(context: Context, folder: Path | None, over_http: bool, host: str, port:
     from cortex.mcp.protocol.idle_release import quick_imports
     from cortex.spared_imports import sparing
 
-    with quick_imports(), sparing(*SPARED):
+    with quick_imports(), sparing(*NOT_OVER_STDIO):
         from cortex.mcp.protocol.client import Client
         from cortex.mcp.server import serve_stdio
 

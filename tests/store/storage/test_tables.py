@@ -5,9 +5,11 @@ from pathlib import Path
 import lancedb
 import numpy as np
 import pyarrow as pa
+import pytest
 
 from cortex.storage.tables.lance_tables import LanceTables, in_own_buffers
 from cortex.storage.tables.tables import INDEX_TEXT, VECTOR
+from cortex.transforms.errors import TablesDamaged
 from cortex.transforms.schemas import MEMORIES
 from tests.rows import memories, memory
 
@@ -62,9 +64,9 @@ def test_a_table_of_an_earlier_version_reads_with_the_columns_of_this_one(home: 
 def test_a_kept_connection_sees_what_others_wrote_and_swapped_in(home: Path):
     ours, beside = LanceTables(home), LanceTables(home / "beside")
     ours.replace("reef-1", "memories", searchable(memory("m1")))
-    assert ours.open("reef-1", "memories").count() == 1
+    assert ours.open("reef-1", "memories").read().num_rows == 1
     LanceTables(home).replace("reef-1", "memories", searchable(memory("m1"), memory("m2", "Use Redis")))
-    assert ours.open("reef-1", "memories").count() == 2
+    assert ours.open("reef-1", "memories").count() == ours.open("reef-1", "memories").read().num_rows == 2
     beside.replace("reef-1", "memories", searchable(memory("m1")))
     beside.replace("reef-1", "memories", searchable(memory("m1"), memory("m3", "Use Postgres")))
     versions = [tables.open("reef-1", "memories").version for tables in (ours, beside)]
@@ -72,6 +74,19 @@ def test_a_kept_connection_sees_what_others_wrote_and_swapped_in(home: Path):
     (ours.root / "reef-1").rename(home / "old")
     (beside.root / "reef-1").rename(ours.root / "reef-1")
     assert ours.open("reef-1", "memories").read(["memory_id"])["memory_id"].to_pylist() == ["m1", "m3"]
+
+
+def test_rows_that_are_kept_in_memory_are_not_shown_once_their_file_is_damaged(home: Path):
+    tables = LanceTables(home)
+    tables.replace("reef-1", "memories", searchable(memory("m1"), memory("m2", "Use Redis")))
+    rows = tables.open("reef-1", "memories").read()
+    assert tables.open("reef-1", "memories") is tables.open("reef-1", "memories")
+    assert tables.open("reef-1", "memories").read(["text"]).equals(rows.select(["text"]))
+    assert tables.open("reef-1", "memories").read(where={"memory_id": ["m2"]}).equals(rows.slice(1))
+    for path in (tables.root / "reef-1" / "memories.lance" / "data").iterdir():
+        path.write_bytes(b"damaged")
+    with pytest.raises(TablesDamaged):
+        tables.open("reef-1", "memories").read()
 
 
 def test_after_a_purge_no_file_holds_the_words_of_a_row_that_is_gone(home: Path):

@@ -29,6 +29,15 @@ def test_a_query_reads_the_tables_and_parameters_it_is_given(sql):
     assert made.to_pylist() == [{"n": 2}, {"n": 3}, {"n": 4}]
 
 
+def test_the_same_question_about_the_same_rows_is_answered_once(sql):
+    text, rows = "select n + $more as n from numbers order by n", pa.table({"n": [7, 8]})
+    answer = sql(text, {"more": 1}, numbers=rows)
+    assert sql(text, {"more": 1}, numbers=pa.table({"n": [7, 8]})) is answer
+    assert sql(text, {"more": 2}, numbers=rows).to_pylist() == [{"n": 9}, {"n": 10}]
+    assert sql(text, {"more": 1}, numbers=pa.table({"n": [8]})).to_pylist() == [{"n": 9}]
+    assert sql(f"{text} desc", {"more": 1}, numbers=rows).to_pylist() == [{"n": 9}, {"n": 8}]
+
+
 @pytest.mark.parametrize(
     "text",
     [
