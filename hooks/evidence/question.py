@@ -26,8 +26,9 @@ _SHORTEST_TOPIC = 3
 LONGEST_QUESTION = 4_000
 # The words that most rows lack tell the most; of a longer question the others change nothing.
 MOST_WORDS = 64
-# Rows of so few words in all share none with a question by chance: two sessions of a line or two each.
-_WORDS_WITHOUT_CHANCE = 150
+# What is shared by chance grows by the logarithm of the words searched over this; of fewer than the smallest
+# of the stores that it was chosen on had, by no less than there.
+_WORDS_OF_CHANCE, _FEWEST_SEARCHED = 150, 900
 # Before a stem: its place by how many projects' sessions have it, not that of a word.
 SESSION_STEM = "~"
 # A longer one is about something.
@@ -320,25 +321,26 @@ class _AnsweredByWords:
 
     The weight that the best row has of the question's, times the share that all rows have between them, over
     the root of the whole: a long message says what it wants made and where, which stands in no row. It must
-    come to `answer_weight` for each e-fold of what was searched, since more words share some by chance. A
-    row with a single word of the question counts if that has `answer_share_word` of the weight.
+    come to `answer_weight` for each e-fold of what was searched, since more words share some by chance. What
+    none of the rows has of the question's names takes its part away, as above. A row with a single word of
+    the question counts if that has `answer_share_word` of the weight.
     """
 
     def __init__(self, asked: Asked, numbers: Numbers, searched_words: float) -> None:
-        self._weights, self._single = asked.telling, numbers["answer_share_word"]
+        self._asked, self._weights, self._numbers = asked, asked.telling, numbers
         self._total = sum(asked.telling.values()) or 1.0
-        chance = math.log(1 + searched_words / _WORDS_WITHOUT_CHANCE)
+        chance = math.log(1 + max(searched_words, _FEWEST_SEARCHED) / _WORDS_OF_CHANCE)
         # An index of an older version has no such number.
         self._least = numbers.get("answer_weight", math.inf) * chance / math.sqrt(self._total)
         self._best, self._words = 0.0, frozenset[str]()
 
     def is_enough_with(self, row: Nearness) -> bool:
         """Take in a row; return whether those until now answer."""
-        share = self._share_of(row.words)
-        if len(row.words) > 1 or _part(share, self._single) >= 1:
-            self._best = max(self._best, share)
+        if len(row.words) > 1 or _part(row.share, self._numbers["answer_share_word"]) >= 1:
+            self._best = max(self._best, self._share_of(row.words))
         self._words |= row.words
-        return bool(self._words) and self._best * self._share_of(self._words) >= self._least
+        names = 1 - self._numbers["missing_names"] * self._asked.missing_names(self._words)
+        return bool(self._words) and self._best * self._share_of(self._words) * names >= self._least
 
     def _share_of(self, words: Iterable[str]) -> float:
         return sum(self._weights[word] for word in words) / self._total
