@@ -162,7 +162,7 @@ def main() -> None:
         policies[change] = changed(policy, numbers)
     policies["without the gate"] = changed(
         policy,
-        {"answer_cosine": 0.0, "answer_share": 0.0, "answer_share_alone": 0.0, "answer_share_word": 0.0},
+        {"answer_cosine": 0.0, "answer_share": 0.0, "answer_weight": 0.0, "answer_share_word": 0.0},
     )
     with tempfile.TemporaryDirectory() as home:
         tables = LanceTables(Path(home))

@@ -15,7 +15,7 @@ from cortex.hooks.evidence.search import (
     find,
 )
 from cortex.hooks.evidence.statements import PROPOSED
-from cortex.storage.settings.reference import word_ranks
+from cortex.storage.settings.reference import search_ranks
 from cortex.storage.tables.tables import Dataset, Searchable, Vector
 from cortex.transforms.errors import ModelUnavailable
 from cortex.transforms.policy import Policy
@@ -290,7 +290,7 @@ def search_store(
 
 def question_of(text: str, policy: Policy) -> SearchQuestion:
     """Return a question as a search looks at it."""
-    ranks = word_ranks()
+    ranks = search_ranks()
     return SearchQuestion(
         text, search_settings(policy), lambda words: {word: ranks[word] for word in words if word in ranks}
     )

@@ -27,7 +27,7 @@ from cortex.hooks.echo import fingerprints_of
 from cortex.storage.lake.manifest import Output
 from cortex.storage.published.catalogue import SHOWN_EVERYWHERE, SHOWN_FROM, shown_from
 from cortex.storage.published.published import SNAPSHOTS
-from cortex.storage.settings.reference import word_ranks
+from cortex.storage.settings.reference import search_ranks
 from cortex.storage.store import DATABASE
 from cortex.transforms.audit import archive_violations, brief_violations
 from cortex.transforms.brief.explanation import brief_choices_of
@@ -128,7 +128,7 @@ def map_projects(run: Run) -> None:
 def ranks_for(policy: Policy) -> list[tuple[str, int]]:
     """Return the words that have a weight of their own in a question, each with its place by frequency."""
     last = int(search_settings(policy).numbers["common_words"])
-    return [(word, rank) for word, rank in word_ranks().items() if rank <= last]
+    return [(word, rank) for word, rank in search_ranks().items() if rank <= last]
 
 
 @stage(reads="journal")

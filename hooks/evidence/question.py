@@ -26,10 +26,11 @@ _SHORTEST_TOPIC = 3
 LONGEST_QUESTION = 4_000
 # The words that most rows lack tell the most; of a longer question the others change nothing.
 MOST_WORDS = 64
-# Rows of so few words in all share none with a question by chance: two sessions of a line or two each.
-_WORDS_WITHOUT_CHANCE = 150
-# With fewer words a question is short: what it asks for stands in a row that answers it.
-_FEWEST_OF_LONG = 8
+# What is shared by chance grows by the logarithm of the words searched over this; of fewer than the smallest
+# of the stores that it was chosen on had, by no less than there.
+_WORDS_OF_CHANCE, _FEWEST_SEARCHED = 150, 900
+# Before a stem: its place by how many projects' sessions have it, not that of a word.
+SESSION_STEM = "~"
 # A longer one is about something.
 _LONGEST_FOR_RECORDS = 120
 # What a question lists that names no subject: what is open, what was done, what was decided; of one that is
@@ -108,13 +109,23 @@ class Nearness:
 
 
 class Asked:
-    """The words of a question by their stems, each with its weight: how rare the word is in its language."""
+    """
+    The words of a question by their stems, each with its weight: how rare the word is in its language.
+
+    `telling` are the weights by which they tell one project from another: "commit" is rare in English, and in
+    any project's sessions.
+    """
 
     def __init__(
-        self, weights: Mapping[str, float], rare: float = math.inf, tokenizer: Tokenizer | None = None
+        self,
+        weights: Mapping[str, float],
+        rare: float = math.inf,
+        tokenizer: Tokenizer | None = None,
+        telling: Mapping[str, float] | None = None,
     ) -> None:
         """Take what each word weighs, and what one does that is not among the common ones: a name, mostly."""
         self.weights, self.rare = weights, rare
+        self.telling = weights if telling is None else telling
         self._tokenizer = tokenizer or Tokenizer()
         self.total = sum(weights.values())
         # Cutting an ending leaves the first two letters; other words need no cutting.
@@ -128,18 +139,20 @@ class Asked:
         """
         Return `words`, as `query_words` gives them, cut as the index is.
 
-        `rank_of` gives words their place in the language by frequency, from 1; any but the first
-        `common_words` weigh the most.
+        `rank_of` gives words, and stems behind SESSION_STEM, their place by frequency, from 1; any but the
+        first `common_words` weigh the most.
         """
         rarest, common, last = (numbers[name] for name in ("rarest_rank", "common_rank", "common_words"))
         cut = index_words(" ".join(words))
-        known = rank_of(cut)
-        ranks = {}
-        for word, stem in zip(cut, tokenizer.stems(cut)):
+        stems = tokenizer.stems(cut)
+        known = rank_of([*{*cut, *(SESSION_STEM + stem for stem in stems)}])
+        weights, telling = {}, {}
+        for word, stem in zip(cut, stems):
             rank = known.get(word, rarest)
-            ranks[stem] = rank if rank <= last else rarest
-        weights = {word: math.log(rank / common + 1) for word, rank in ranks.items()}
-        return cls(weights, math.log(rarest / common + 1), tokenizer)
+            weights[stem] = math.log((rank if rank <= last else rarest) / common + 1)
+            in_sessions = known.get(SESSION_STEM + stem, rarest)
+            telling[stem] = min(weights[stem], math.log(in_sessions / common + 1))
+        return cls(weights, math.log(rarest / common + 1), tokenizer, telling)
 
     def learn(self, texts: Iterable[str]) -> None:
         """Cut all words of some texts at once that may be the question's: one by one takes much longer."""
@@ -270,7 +283,7 @@ def is_answered(
     numbers: Numbers,
     whole: tuple[float, float] | None = None,
     *,
-    searched_words: float = math.inf,
+    searched_words: float,
 ) -> bool:
     """
     Return whether any of `rows` is near enough to the question `asked` to be shown.
@@ -304,33 +317,33 @@ def is_answered(
 
 class _AnsweredByWords:
     """
-    Whether the words of rows answer: of one of them the share by `answer_share_alone`.
+    Whether the words of rows answer, by what they tell.
 
-    A single word of the question, all that the rows have between them, must have `answer_share_word` of its
-    weight. What none of them has of the question's names is taken away as above. Of a long message no row has
-    such a share: what it wants made, and where, stands in no earlier session. Two words of it are enough that
-    weigh, divided by the root of the weight of all, `answer_weight` for each e-fold of what was searched.
+    The weight that the best row has of the question's, times the share that all rows have between them, over
+    the root of the whole: a long message says what it wants made and where, which stands in no row. It must
+    come to `answer_weight` for each e-fold of what was searched, since more words share some by chance. What
+    none of the rows has of the question's names takes its part away, as above. A row with a single word of
+    the question counts if that has `answer_share_word` of the weight.
     """
 
     def __init__(self, asked: Asked, numbers: Numbers, searched_words: float) -> None:
-        self._asked, self._numbers = asked, numbers
-        self._share, self._is_enough = 0.0, False
-        chance = math.log(1 + searched_words / _WORDS_WITHOUT_CHANCE)
+        self._asked, self._weights, self._numbers = asked, asked.telling, numbers
+        self._total = sum(asked.telling.values()) or 1.0
+        chance = math.log(1 + max(searched_words, _FEWEST_SEARCHED) / _WORDS_OF_CHANCE)
         # An index of an older version has no such number.
-        self._least_share = numbers.get("answer_weight", math.inf) * chance / math.sqrt(asked.total or 1)
-        self._words: frozenset[str] = frozenset()
+        self._least = numbers.get("answer_weight", math.inf) * chance / math.sqrt(self._total)
+        self._best, self._words = 0.0, frozenset[str]()
 
     def is_enough_with(self, row: Nearness) -> bool:
         """Take in a row; return whether those until now answer."""
-        self._share, self._words = max(self._share, row.share), self._words | row.words
-        numbers, missing = self._numbers, self._asked.missing_names(self._words)
-        if len(self._words) > 1 or _part(self._share, numbers["answer_share_word"]) >= 1:
-            certainty = _part(self._share, numbers["answer_share_alone"])
-            self._is_enough = self._is_enough or certainty - numbers["missing_names"] * missing >= 1
-        is_long = len(self._asked.weights) >= _FEWEST_OF_LONG
-        if is_long and len(row.words) > 1 and row.share >= self._least_share:
-            self._is_enough = True
-        return self._is_enough
+        if len(row.words) > 1 or _part(row.share, self._numbers["answer_share_word"]) >= 1:
+            self._best = max(self._best, self._share_of(row.words))
+        self._words |= row.words
+        names = 1 - self._numbers["missing_names"] * self._asked.missing_names(self._words)
+        return bool(self._words) and self._best * self._share_of(self._words) * names >= self._least
+
+    def _share_of(self, words: Iterable[str]) -> float:
+        return sum(self._weights[word] for word in words) / self._total
 
 
 def _part(value: float, whole: float) -> float:

@@ -6,12 +6,15 @@ from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
 
+from cortex.hooks.evidence.question import SESSION_STEM
 from cortex.transforms.errors import NotFound
 from cortex.transforms.policy import Policy, load_policy
 from cortex.transforms.writer.request import Prompt
 
 # Ordered by frequency in English; the local model's own.
 _VOCABULARY = "reference/bert-base-uncased-vocab.txt"
+# How common words are in sessions with coding assistants, by their stems.
+_SESSION_WORDS = "reference/session-words.txt"
 
 
 def read_policy(home: Path | None) -> Policy:
@@ -56,14 +59,24 @@ def read_prompt(name: str) -> Prompt:
 @cache
 def common_words() -> tuple[str, ...]:
     """Return the whole English words of the local model's vocabulary, the most frequent first."""
-    lines = resources.files("cortex.data").joinpath(_VOCABULARY).read_text(encoding="utf-8").split("\n")
-    return tuple(line for line in lines if len(line) > 1 and line.isalpha())
+    return tuple(line for line in _lines(_VOCABULARY) if len(line) > 1 and line.isalpha())
 
 
 @cache
 def word_ranks() -> dict[str, int]:
     """Return the place of each of `common_words`, from 1."""
     return {word: rank for rank, word in enumerate(common_words(), start=1)}
+
+
+@cache
+def search_ranks() -> dict[str, int]:
+    """Return `word_ranks`, and behind SESSION_STEM the place of stems that many projects' sessions have."""
+    stems = (line.split() for line in _lines(_SESSION_WORDS) if line and line[0] != "#")
+    return {**word_ranks(), **{SESSION_STEM + stem: int(rank) for stem, rank in stems}}
+
+
+def _lines(name: str) -> list[str]:
+    return resources.files("cortex.data").joinpath(name).read_text(encoding="utf-8").split("\n")
 
 
 def _text(path: Path) -> str:

@@ -15,18 +15,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cortex.flows.recalling.recall_search import question_of, search_store
+from cortex.flows.stages.publish import ranks_for
 from cortex.hooks.evidence import index as reading
 from cortex.hooks.evidence.index import best_rows, index_parts, open_index, ranks_in, read_settings
-from cortex.hooks.evidence.question import SearchQuestion
+from cortex.hooks.evidence.question import Asked, SearchQuestion, is_answered
 from cortex.hooks.evidence.search import find
-from cortex.storage.settings.reference import read_policy, word_ranks
+from cortex.storage.settings.reference import read_policy
 from cortex.storage.tables.lance_tables import LanceTables
 from cortex.storage.tables.search_file import write_index
 from cortex.storage.tables.search_index import SearchIndex
-from cortex.transforms.search import index_text, passages_of, settings_document
+from cortex.transforms.search import index_text, passages_of, search_settings, settings_document
 from tests.rows import START, memories, memory, turn, turns
 
 POLICY = read_policy(None)
+NUMBERS = search_settings(POLICY).numbers
 HOOKS = Path(__file__).resolve().parents[3] / "hooks"
 VOCABULARY = """
 tide gauge buoy reef harbour pump valve sensor pnpm sqlite postgres redis release deploy config
@@ -67,7 +69,7 @@ def made(home: Path, facts: list[tuple[str, int, str]], said: list[tuple[str, st
     for name, table in (("memories", rows), ("passages", passages_of(talk, POLICY))):
         table = with_text(table)
         tables.index.replace("reef-1", name, table, list(range(table.num_rows)))
-    tables.settle_search(settings_document(POLICY), [*word_ranks().items()][:8000])
+    tables.settle_search(settings_document(POLICY), ranks_for(POLICY))
     return tables
 
 
@@ -219,7 +221,7 @@ def found_in(home: Path, question: str, *rows: dict[str, Any]) -> list[Any]:
     assert tables.index is not None
     table = with_text(memories(*rows))
     tables.index.replace("reef-1", "memories", table, list(range(table.num_rows)))
-    tables.settle_search(settings_document(POLICY), [*word_ranks().items()][:8000])
+    tables.settle_search(settings_document(POLICY), ranks_for(POLICY))
     connection = open_index(str(home / "tables" / "search.sqlite"))
     asked = SearchQuestion(question, read_settings(connection), lambda words: ranks_in(connection, words))
     results = find(connection, ["reef-1"], asked, limit=5)
@@ -259,3 +261,27 @@ def test_a_result_is_led_by_what_has_the_questions_words(tmp_path: Path) -> None
     )
     [first, *_] = found_in(tmp_path, "why did we choose Redis as cache", *rows)
     assert first.id == "m1"
+
+
+WEIGHTS = st.dictionaries(st.sampled_from(WORDS), st.floats(0.1, 4.6), min_size=1, max_size=12)
+
+
+@given(WEIGHTS, st.lists(TEXTS, max_size=6), TEXTS, st.integers(0, 50_000), st.integers(0, 50_000))
+def test_a_row_more_never_takes_an_answer_away_and_words_more_never_give_one(
+    weights, texts, text, words, more
+):
+    asked, numbers = Asked(weights), NUMBERS
+
+    def answered(rows, searched):
+        return is_answered(
+            asked, [asked.nearness(row, None) for row in rows], numbers, searched_words=searched
+        )
+
+    assert answered([*texts, text], words) >= answered(texts, words)
+    assert answered(texts, words) >= answered(texts, words + more)
+
+
+def test_words_of_any_projects_sessions_weigh_less_when_it_is_asked_whether_anything_answers():
+    asked = question_of("commit the celadon glaze", POLICY).asked
+    assert asked.telling["commit"] < 1 < asked.weights["commit"]
+    assert asked.telling["celadon"] == asked.weights["celadon"] == asked.rare

@@ -16,10 +16,11 @@ import pyarrow as pa
 import pytest
 
 from benchmarks import injections
+from cortex.flows.stages.publish import ranks_for
 from cortex.hooks import echo, prompt, shown, ticket
 from cortex.hooks.evidence.index import SEARCH_VERSION
 from cortex.hooks.tokens import tokens_in
-from cortex.storage.settings.reference import read_policy, word_ranks
+from cortex.storage.settings.reference import read_policy
 from cortex.storage.tables.lance_tables import LanceTables
 from cortex.transforms.journal_entries import Recall, from_row
 from cortex.transforms.search import index_text, passages_of, settings_document
@@ -28,7 +29,7 @@ from tests.rows import START, memories, memory, turn, turns
 
 KILN = "/home/ada/kiln"
 POLICY = read_policy(None)
-RANKS = [*word_ranks().items()][:8_000]
+RANKS = ranks_for(POLICY)
 FIRST, LATER, SESSION_TOKENS = 400, 200, 2_000
 
 FIRING = "The kiln is fired in two ramps; the celadon glaze crawls when it is heated fast."
@@ -308,6 +309,38 @@ def test_the_more_was_said_the_more_words_of_a_long_message_are_wanted(client):
     ]
     keep(client, talk=[said(4, FEES), *chat])
     assert context_of(ask(client, MESSAGE)) == ""
+
+
+def chatter(words):
+    """Return turns of `words` words in all that no message asks for."""
+    return [said(at, " ".join(f"pot{at}x{n}" for n in range(99))) for at in range(20, 20 + words // 99)]
+
+
+BOOKING = "Booking a seat in the throwing class closes 45 minutes before it begins, not 30."
+QUESTIONS = "The FAQ of the site has an entry for visitors who ask about the ticket office."
+
+
+def test_results_that_hold_a_message_between_them_answer_it(client):
+    text = (
+        "Please write the FAQ entry for the ticket office that says until when visitors can still book a seat"
+        " in a throwing class."
+    )
+    keep(client, talk=[said(4, BOOKING), *chatter(3_000)])
+    assert context_of(ask(client, text)) == ""
+    keep(client, talk=[said(4, BOOKING), said(6, QUESTIONS), *chatter(3_000)])
+    assert BOOKING in context_of(ask(client, text))
+
+
+def test_what_any_projects_sessions_say_is_no_subject(client):
+    talk = [
+        said(4, "I have committed everything and pushed the branch, and the checks pass."),
+        *chatter(3_000),
+    ]
+    keep(client, talk=talk)
+    text = "Fix the flaky glaze calendar, then commit it, run the checks and push the branch."
+    assert context_of(ask(client, text)) == ""
+    keep(client, talk=[said(8, "The glaze calendar is flaky since the clock changed."), *talk])
+    assert "since the clock changed" in context_of(ask(client, text))
 
 
 @pytest.mark.parametrize("text", ["thanks", "looks good", "commit this", "push it"])
