@@ -46,7 +46,8 @@ def test_knowing_the_facts_solves_all_thirty_and_knowing_nothing_none(cortex):
 
 def test_through_the_real_hooks_the_conditions_order_as_they_must(cortex):
     words = ["eval", "benefit", "--agent", AGENT, "--allow-commands", "--json"]
-    words += ["--tasks", DATA / "tideboard.json"]
+    for name in ("choirdesk", "tideboard"):
+        words += ["--tasks", DATA / f"{name}.json"]
     names = ("none", "hook", "cortex", "cortex+recall", "transcripts", "oracle", "stale", "poisoned", "other")
     data = cortex(*words, "--conditions", ",".join(names)).json
     figures = data["conditions"]
