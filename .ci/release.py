@@ -70,7 +70,7 @@ def the_version(tree: Path) -> str:
         "hooks/.claude-plugin/plugin.json": json.loads(
             (tree / "hooks/.claude-plugin/plugin.json").read_bytes()
         )["version"],
-        "transforms/version.py": (tree / "transforms/version.py").read_text("utf-8").split('"')[-2],
+        "transforms/__init__.py": (tree / "transforms/__init__.py").read_text("utf-8").split('"')[-2],
     }
     if len(set(versions.values())) != 1:
         sys.exit(f"The files name different versions: {versions}")

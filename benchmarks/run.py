@@ -17,7 +17,7 @@ from dataclasses import asdict
 from benchmarks import commands, fits, large_stores, measures
 from benchmarks.measures import SIZES, Measured
 from cortex.cli.answer import Listing, print_listing
-from cortex.transforms.version import __version__
+from cortex.transforms import __version__
 
 ALL = (*measures.ALL, *commands.ALL, *large_stores.ALL)
 COLUMNS = ["what", "value", "unit", "baseline", "its value", "ratio", "must", "aim"]

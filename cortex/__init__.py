@@ -16,7 +16,7 @@ def __getattr__(name: str) -> Any:
 
         return Memory
     if name == "__version__":
-        from cortex.transforms.version import __version__
+        from cortex.transforms import __version__
 
         return __version__
     raise AttributeError(f"module 'cortex' has no attribute '{name}'")

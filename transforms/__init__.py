@@ -1,1 +1,3 @@
 """Functional core: tables in, tables out."""
+
+__version__ = "0.1.0"

@@ -13,8 +13,8 @@ import click
 
 from cortex.cli.command_index import SECTIONS
 from cortex.hooks.prose.characters import displayed, escaped
+from cortex.transforms import __version__
 from cortex.transforms.errors import CortexError, TablesDamaged, UsageError
-from cortex.transforms.version import __version__
 
 # What commands of this name in other memory tools are called here.
 CALLED_HERE = {

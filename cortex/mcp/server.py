@@ -55,8 +55,8 @@ from cortex.mcp.protocol.client import Caller
 from cortex.mcp.protocol.idle_release import IdleTimer, release_model
 from cortex.mcp.tool_index import MODULES_OF_TOOLS, TOOLS
 from cortex.mcp.tools.tool import DECLARED, Tool, checked_arguments
+from cortex.transforms import __version__
 from cortex.transforms.errors import CortexError, InternalError, UnknownTool
-from cortex.transforms.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable

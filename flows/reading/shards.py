@@ -37,6 +37,7 @@ from cortex.storage.staging.transcripts import (
     Transcript,
     open_transcript,
 )
+from cortex.transforms import __version__
 from cortex.transforms.errors import contained
 from cortex.transforms.extract.events import extract_events
 from cortex.transforms.extract.ground.candidate import EXTRACTOR_VERSION
@@ -47,7 +48,6 @@ from cortex.transforms.policy import Policy
 from cortex.transforms.schemas import EVENTS, TURNS, values
 from cortex.transforms.transcripts.records import Limits
 from cortex.transforms.transcripts.transcript import Source
-from cortex.transforms.version import __version__
 
 if TYPE_CHECKING:
     from cortex.flows.embedders import Embedder, Vectors

@@ -26,6 +26,7 @@ OTHERS = {
     ("flows/engines/runs.py", "open"): "the null device",
     ("flows/operations/change/remember.py", "glob"): "a person's code files by a pattern",
     ("flows/operations/change/remember.py", "rglob"): "a person's code files in a folder",
+    ("flows/operations/change/remember.py", "open"): "a person's code file, to be read",
 }
 # Still to be moved.
 LOOKS = {

@@ -1,3 +1,0 @@
-"""This Cortex's version."""
-
-__version__ = "0.1.0"
