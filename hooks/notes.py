@@ -114,6 +114,7 @@ def note_lines(
     budget_tokens: int,
     question: SearchQuestion,
     *,
+    quoted_tokens: int,
     sequels: Iterable[tuple[SearchResult, SearchResult]] = (),
     commands: Iterable[Row] = (),
     known_ids: frozenset[str] = frozenset(),
@@ -124,8 +125,9 @@ def note_lines(
     """
     Return the notes for commands and results, the newest first, as far as they fit into a budget.
 
-    Of passages, and of their `sequels`, the sentences are quoted that add most to what was taken: names
-    and words that stood nowhere yet, said late, by results that bear on the question.
+    Results take, with the commands before them, no more than `quoted_tokens` of it. Of passages, and of
+    their `sequels`, the sentences are quoted that add most to what was taken: names and words that stood
+    nowhere yet, said late, by results that bear on the question.
     What is quoted of one turn is one note. Left out are memories that their session went past, of other trust
     than a person's, the assistant's or this machine's tools, or that hold code; words of the session
     `session_id` itself; what `is_known`, and what notes before it say. `marks` says by id what the repository
@@ -135,6 +137,7 @@ def note_lines(
     for row in commands:
         if row["session_id"] != session_id and row["passage_id"] not in known_ids:
             notes.take(_command(row))
+    notes.left -= budget_tokens - quoted_tokens
     choice = _Choice(notes, question, is_known)
     # Results come first: what followed one that may not be quoted itself answers nothing.
     for result, weight, is_result in _weighted(results, sequels, question.settings.numbers):

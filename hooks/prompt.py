@@ -173,14 +173,25 @@ def notes_in(
         return []
     question = SearchQuestion(prompt, settings, lambda words: ranks_in(connection, words))
     # "looks good" shares its words with a hundred turns: it is answered by commands at most.
-    results = []
-    if question.asked.total >= settings.numbers.get("message_weight", 0):
-        results = find(connection, scopes, question, limit=MOST_RESULTS, with_nearby=False, by_part=True)
-    first = results[: int(settings.numbers["followed_results"])]
+    results, numbers = [], settings.numbers
+    if question.asked.total >= numbers.get("message_weight", 0):
+        results = find(
+            connection,
+            scopes,
+            question,
+            limit=MOST_RESULTS,
+            with_nearby=False,
+            by_part=True,
+            least_certainty=numbers.get("unsure_certainty", 1.0),
+        )
+    first = results[: int(numbers["followed_results"])]
+    # What may be beside the point costs little.
+    unsure = int(numbers.get("unsure_prompt_tokens", 0)) - FRAME_TOKENS
     return note_lines(
         results,
         budget,
         question,
+        quoted_tokens=budget if question.certainty >= 1 else min(budget, unsure),
         sequels=find_sequels(connection, [project_id], first, question),
         commands=commands(connection, [project_id], question, limit=MOST_COMMANDS),
         known_ids=frozenset(seen.ids),

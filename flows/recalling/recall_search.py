@@ -265,7 +265,7 @@ def search_store(
     Return at most `limit` results for `question` out of the memories and passages of `scopes`, best first.
 
     Works by words alone when `embedder` is None or cannot answer now. Nothing is returned if no result is
-    near enough to the question (`is_answered`). Superseded, pruned and merged memories
+    near enough to the question (`certainty_of`). Superseded, pruned and merged memories
     are left out, archived ones found. A memory of external trust is found only with evidence of its source.
     With `with_nearby`, what bears on the question close together in a session is one result. Only what meets
     `limits` is returned; of each list more rows are read for that.

@@ -198,7 +198,8 @@ class SearchQuestion:
     """
     A question as a search looks at it.
 
-    `terms` are the words that the index is asked for, `asked` those that results are compared by.
+    `terms` are the words that the index is asked for, `asked` those that results are compared by. A search
+    leaves in `certainty` how sure it is that what it found answers: 1 is enough.
     """
 
     def __init__(self, text: str, settings: SearchSettings, rank_of: RankOf) -> None:
@@ -208,6 +209,7 @@ class SearchQuestion:
         tokenizer = Tokenizer()
         self.terms = [word for word, _, _ in tokenizer.count([search_text(" ".join(words))])]
         self.asked = Asked.of(words, rank_of, settings.numbers, tokenizer)
+        self.certainty = 0.0
         self._languages: frozenset[str] = frozenset()
 
     def answered_in(self, texts: Iterable[str]) -> None:
@@ -277,16 +279,16 @@ def _is_small(word: str, small: frozenset[str]) -> bool:
     return word in small or (not word.isascii() and len(word) <= _PARTICLE_CHARS)
 
 
-def is_answered(
+def certainty_of(
     asked: Asked,
     rows: Iterable[Nearness],
     numbers: Numbers,
     whole: tuple[float, float] | None = None,
     *,
     searched_words: float,
-) -> bool:
+) -> float:
     """
-    Return whether any of `rows` is near enough to the question `asked` to be shown.
+    Return how sure it is that any of `rows` answers the question `asked`, at most 1: that is enough.
 
     `whole` are the cosine and the share that would each do alone, by the model that gave the cosines
     (calibration.csv): of each row the parts of them add up; what no row has of the question's names is taken
@@ -297,33 +299,33 @@ def is_answered(
     """
     by_words = _AnsweredByWords(asked, numbers, searched_words)
     is_unknown, most, missing, certainty = asked.is_unknown, numbers["missing_names"], 1.0, 0.0
-    has_vectors = is_enough = False
+    has_vectors, by_share = False, 0.0
     for row in rows:  # one by one: mostly the first is enough
         if is_unknown and asked.names_in(row) >= numbers["answer_names"]:
-            return True
-        is_enough = by_words.is_enough_with(row)
+            return 1.0
+        by_share = by_words.certainty_with(row)
         if whole is None:
-            if is_enough:
-                return True
+            if by_share >= 1:
+                return 1.0
             continue
         missing = min(missing, asked.missing_names(row.words))
         by_meaning = _part(row.cosine, whole[0]) if row.cosine is not None else 0.0
         certainty = max(certainty, by_meaning + _part(row.share, whole[1]))
         if certainty - most * missing >= 1:
-            return True
+            return 1.0
         has_vectors = has_vectors or row.cosine is not None
-    return is_enough and not has_vectors
+    return certainty - most * missing if has_vectors else min(by_share, 1.0)
 
 
 class _AnsweredByWords:
     """
-    Whether the words of rows answer, by what they tell.
+    How surely the words of rows answer, by what they tell.
 
     The weight that the best row has of the question's, times the share that all rows have between them, over
-    the root of the whole: a long message says what it wants made and where, which stands in no row. It must
-    come to `answer_weight` for each e-fold of what was searched, since more words share some by chance. What
-    none of the rows has of the question's names takes its part away, as above. A row with a single word of
-    the question counts if that has `answer_share_word` of the weight.
+    the root of the whole: a long message says what it wants made and where, which stands in no row. It is
+    measured by `answer_weight` for each e-fold of what was searched, since more words share some by chance.
+    What none of the rows has of the question's names takes its part away, as above. A row with a single word
+    of the question counts if that has `answer_share_word` of the weight.
     """
 
     def __init__(self, asked: Asked, numbers: Numbers, searched_words: float) -> None:
@@ -331,16 +333,17 @@ class _AnsweredByWords:
         self._total = sum(asked.telling.values()) or 1.0
         chance = math.log(1 + max(searched_words, _FEWEST_SEARCHED) / _WORDS_OF_CHANCE)
         # An index of an older version has no such number.
-        self._least = numbers.get("answer_weight", math.inf) * chance / math.sqrt(self._total)
+        self._enough = numbers.get("answer_weight", math.inf) * chance / math.sqrt(self._total)
         self._best, self._words = 0.0, frozenset[str]()
 
-    def is_enough_with(self, row: Nearness) -> bool:
-        """Take in a row; return whether those until now answer."""
+    def certainty_with(self, row: Nearness) -> float:
+        """Take in a row; return how surely those until now answer: 1 is enough."""
         if len(row.words) > 1 or _part(row.share, self._numbers["answer_share_word"]) >= 1:
             self._best = max(self._best, self._share_of(row.words))
         self._words |= row.words
         names = 1 - self._numbers["missing_names"] * self._asked.missing_names(self._words)
-        return bool(self._words) and self._best * self._share_of(self._words) * names >= self._least
+        share = self._best * self._share_of(self._words) * names
+        return _part(share, self._enough) if self._words else 0.0
 
     def _share_of(self, words: Iterable[str]) -> float:
         return sum(self._weights[word] for word in words) / self._total

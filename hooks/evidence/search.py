@@ -39,7 +39,7 @@ from .index import (
     section_label,
 )
 from .question import DECIDED as ASKED_DECIDED
-from .question import OPEN, WORK, is_answered
+from .question import OPEN, WORK, certainty_of
 from .ranking import DECIDED, OVERTAKEN, STATED, Group, SearchCandidate, comparable, folded, ranked
 from .ranking import PROPOSED as PUT_FORWARD
 from .statements import (
@@ -160,11 +160,13 @@ def find(
     admits: Admits | None = None,
     similar: Similar | None = None,
     whole: tuple[float, float] | None = None,
+    least_certainty: float = 1.0,
 ) -> list[SearchResult]:
     """
     Return at most `limit` results for a question out of the memories and passages of `scopes`, best first.
 
-    Nothing is returned if no result is near enough to the question (`is_answered`, which `whole` is for).
+    Nothing is returned if it is less sure than `least_certainty` that any of them answers (`certainty_of`,
+    which `whole` is for); how sure it is stands in the question.
     Superseded, pruned and merged memories are left out, archived ones found; a memory of external trust only
     with evidence of its source. With `with_nearby`, what bears on the question close together in a session is
     one result; with `by_part` each part of a long turn is one. Of each list more rows are read where only
@@ -186,7 +188,8 @@ def find(
     groups = [_led_by_own_words(group, question) for group in groups]
     nearness = (asked.nearness(_indexed(each), each.similarity) for each in rows)
     searched = [part.words for name in KEY_COLUMNS for part in index_parts(connection, scopes, name)]
-    if not is_answered(asked, nearness, numbers, whole, searched_words=sum(searched)):
+    question.certainty = certainty_of(asked, nearness, numbers, whole, searched_words=sum(searched))
+    if question.certainty < least_certainty:
         return []
     results = [SearchResult(group, question) for group in groups]
     return shown_once(results) if with_nearby else results

@@ -18,7 +18,7 @@ from cortex.flows.recalling.recall_search import question_of, search_store
 from cortex.flows.stages.publish import ranks_for
 from cortex.hooks.evidence import index as reading
 from cortex.hooks.evidence.index import best_rows, index_parts, open_index, ranks_in, read_settings
-from cortex.hooks.evidence.question import Asked, SearchQuestion, is_answered
+from cortex.hooks.evidence.question import Asked, SearchQuestion, certainty_of
 from cortex.hooks.evidence.search import find
 from cortex.storage.settings.reference import read_policy
 from cortex.storage.tables.lance_tables import LanceTables
@@ -267,18 +267,17 @@ WEIGHTS = st.dictionaries(st.sampled_from(WORDS), st.floats(0.1, 4.6), min_size=
 
 
 @given(WEIGHTS, st.lists(TEXTS, max_size=6), TEXTS, st.integers(0, 50_000), st.integers(0, 50_000))
-def test_a_row_more_never_takes_an_answer_away_and_words_more_never_give_one(
+def test_a_row_more_never_takes_certainty_away_and_words_more_never_give_any(
     weights, texts, text, words, more
 ):
     asked, numbers = Asked(weights), NUMBERS
 
-    def answered(rows, searched):
-        return is_answered(
-            asked, [asked.nearness(row, None) for row in rows], numbers, searched_words=searched
-        )
+    def certainty(rows, searched):
+        near = [asked.nearness(row, None) for row in rows]
+        return certainty_of(asked, near, numbers, searched_words=searched)
 
-    assert answered([*texts, text], words) >= answered(texts, words)
-    assert answered(texts, words) >= answered(texts, words + more)
+    assert 1 >= certainty([*texts, text], words) >= certainty(texts, words) >= 0
+    assert certainty(texts, words) >= certainty(texts, words + more)
 
 
 def test_words_of_any_projects_sessions_weigh_less_when_it_is_asked_whether_anything_answers():

@@ -18,7 +18,7 @@ import pytest
 from benchmarks import injections
 from cortex.flows.stages.publish import ranks_for
 from cortex.hooks import echo, prompt, shown, ticket
-from cortex.hooks.evidence.index import SEARCH_VERSION
+from cortex.hooks.evidence.index import SEARCH_VERSION, open_index, read_settings
 from cortex.hooks.tokens import tokens_in
 from cortex.storage.settings.reference import read_policy
 from cortex.storage.tables.lance_tables import LanceTables
@@ -30,7 +30,7 @@ from tests.rows import START, memories, memory, turn, turns
 KILN = "/home/ada/kiln"
 POLICY = read_policy(None)
 RANKS = ranks_for(POLICY)
-FIRST, LATER, SESSION_TOKENS = 400, 200, 2_000
+FIRST, LATER, UNSURE, SESSION_TOKENS = 400, 200, 120, 2_000
 
 FIRING = "The kiln is fired in two ramps; the celadon glaze crawls when it is heated fast."
 REPLY = (
@@ -325,9 +325,9 @@ def test_results_that_hold_a_message_between_them_answer_it(client):
         "Please write the FAQ entry for the ticket office that says until when visitors can still book a seat"
         " in a throwing class."
     )
-    keep(client, talk=[said(4, BOOKING), *chatter(3_000)])
+    keep(client, talk=[said(4, BOOKING), *chatter(9_000)])
     assert context_of(ask(client, text)) == ""
-    keep(client, talk=[said(4, BOOKING), said(6, QUESTIONS), *chatter(3_000)])
+    keep(client, talk=[said(4, BOOKING), said(6, QUESTIONS), *chatter(9_000)])
     assert BOOKING in context_of(ask(client, text))
 
 
@@ -343,9 +343,13 @@ def test_what_any_projects_sessions_say_is_no_subject(client):
     assert "since the clock changed" in context_of(ask(client, text))
 
 
-@pytest.mark.parametrize("text", ["thanks", "looks good", "commit this", "push it"])
+SHORT_REPLIES = ["thanks", "looks good", "commit this", "push it", "run the tests", "go on", "great, thanks!"]
+
+
+@pytest.mark.parametrize("text", SHORT_REPLIES)
 def test_a_short_reply_does_not_bring_back_what_shares_its_common_words(client, text):
-    keep(client, talk=[said(4, "thanks, it looks good; push the commit with the invoices for the gallery")])
+    reply = "great, thanks, it looks good; go on, run the tests and push the commit with the invoices"
+    keep(client, talk=[said(4, reply)])
     assert context_of(ask(client, text)) == ""
 
 
@@ -485,20 +489,45 @@ NOUNS = [
 ]
 
 
+def words_by(chance, count):
+    return " ".join(f"{chance.choice(NOUNS)}{chance.randrange(9)}" for _ in range(count))
+
+
+def keep_much(client, chance):
+    """Make a search index of more than any budget holds."""
+    facts = [fact(f"{words_by(chance, chance.randrange(5, 40))}.", f"m{at:07}", at + 1) for at in range(60)]
+    talk = [said(at, f"{words_by(chance, chance.randrange(10, 90))}.", chance.choice(["prompt", "text"]))
+            for at in range(1, 60)]  # fmt: skip
+    return keep(client, *facts, talk=talk)
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_messages_bring_no_more_than_their_budgets_and_a_session_no_more_than_its_own(client, seed):
     chance = random.Random(seed)
-
-    def words(count):
-        return " ".join(f"{chance.choice(NOUNS)}{chance.randrange(9)}" for _ in range(count))
-
-    facts = [fact(f"{words(chance.randrange(5, 40))}.", f"m{at:07}", at + 1) for at in range(60)]
-    talk = [said(at, f"{words(chance.randrange(10, 90))}.", chance.choice(["prompt", "text"]))
-            for at in range(1, 60)]  # fmt: skip
-    keep(client, *facts, talk=talk)
-    given = [tokens_in(context_of(ask(client, words(6)))) for _ in range(25)]
+    keep_much(client, chance)
+    given = [tokens_in(context_of(ask(client, words_by(chance, 6)))) for _ in range(25)]
     assert given[0] <= FIRST and max(given[1:]) <= LATER and sum(given) <= SESSION_TOKENS
     assert given[0] > LATER and sum(given) > SESSION_TOKENS / 2  # else nothing was put to the test
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_the_less_sure_an_answer_is_the_less_is_told(client, seed, monkeypatch):
+    chance = random.Random(seed)
+    connection = open_index(str(keep_much(client, chance)))
+    settings = read_settings(connection)
+    monkeypatch.setattr(prompt, "read_settings", lambda _: settings)
+    # Not names alone: those are enough by themselves where nearly all of a message is names.
+    text = f"Please order new sponges before the studio opens, for {words_by(chance, 3)}."
+    given = []
+    for step in range(20):
+        settings.numbers = {**settings.numbers, "answer_weight": 0.01 * 1.35**step}
+        seen = shown.ShownRecord({"prompts": 1})
+        notes = prompt.notes_in(connection, "reef-1", text, "session-1", seen)
+        given.append(tokens_in("\n".join([prompt.FRAME, *(note.line for note in notes)])) if notes else 0)
+    connection.close()
+    assert given == sorted(given, reverse=True)
+    assert not [tokens for tokens in given if UNSURE < tokens <= LATER]
+    assert given[0] > LATER and given[-1] == 0 and [tokens for tokens in given if 0 < tokens <= UNSURE]
 
 
 # Whose words, and how they read
