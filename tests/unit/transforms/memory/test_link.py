@@ -341,8 +341,8 @@ WORDED = (
     "Signed commits need my key",
     "Use pnpm, not npm",
     "npm reads the cache",
-    "PostgreSQL answers within 30 seconds at night",
-    "PostgreSQL answers within 60 seconds at night",
+    "Nginx answers within 30 seconds at night",
+    "Nginx answers within 60 seconds at night",
 )
 
 
