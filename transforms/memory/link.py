@@ -1,7 +1,7 @@
 """Edges between memories: who is near whom, by vectors or terms, and by rules how they relate (spec 7)."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import cached_property
@@ -463,14 +463,22 @@ def _near_any(matrix: NDArray[np.float32], rows: NDArray[np.int64], scale: _Scal
 
 def _changed_since(memories: pa.Table, before: pa.Table) -> Any:
     """Return the ids of MEMORIES that were not the same `before`, or had no vector then."""
-    position = pc.index_in(memories["memory_id"], value_set=before["memory_id"].combine_chunks())
+    position, is_same = same_before(memories, before, LINKED_COLUMNS[1:])
+    had_vector: Any = pc.coalesce(before["has_vector"].take(position), pa.scalar(False))
+    is_same = pc.and_(is_same, had_vector)
+    return memories["memory_id"].filter(pc.invert(is_same)).combine_chunks()
+
+
+def same_before(memories: pa.Table, before: pa.Table, columns: Sequence[str]) -> tuple[Any, Any]:
+    """Return of each memory its place in `before` by its id, and whether `columns` were the same there."""
+    position: Any = pc.index_in(memories["memory_id"], value_set=before["memory_id"].combine_chunks())
     known = before.take(position)
-    is_same: Any = known["has_vector"]
-    for name in LINKED_COLUMNS[1:]:
+    is_same: Any = pc.is_valid(position)
+    for name in columns:
         old, new = (_comparable(rows[name]) for rows in (known, memories))
         both: Any = pc.and_(pc.is_null(old), pc.is_null(new))
         is_same = pc.and_(is_same, pc.coalesce(pc.equal(old, new), both))
-    return memories["memory_id"].filter(pc.invert(pc.coalesce(is_same, pa.scalar(False)))).combine_chunks()
+    return position, is_same
 
 
 def _comparable(column: Any) -> Any:
