@@ -55,6 +55,7 @@ from cortex.transforms.schemas import (
     VECTORS,
     values,
 )
+from cortex.transforms.search import INDEXED_COLUMNS
 
 # -- Which outputs were made from which inputs: in the store's manifest, or for a rebuild elsewhere.
 
@@ -288,10 +289,15 @@ class Readings:
         files = lake.fingerprint(JOURNAL, scope, until=generation)
         return Cut(output, self._fingerprints.folded(), generation, files, content=content)
 
+    def _kept_fold(self, scope: str) -> Cut | None:
+        """Return what is noted of the fold that a scope's table is of; None if the table is of another."""
+        cut = self._ledger.notes.cuts.get(Output("decay", scope))
+        return cut if cut is not None and self.fold_note(scope, cut.generation) == cut else None
+
     def _refolded(self, scope: str) -> pa.Table | None:
         """Return the undecayed MEMORIES of a scope, folded as far as they have changed; None if unknown."""
-        cut, lake = self._ledger.notes.cuts.get(Output("decay", scope)), self._store.lake
-        if cut is None or self.fold_note(scope, cut.generation) != cut:
+        cut, lake = self._kept_fold(scope), self._store.lake
+        if cut is None:
             return None
         columns = [*MEMORIES.arrow.names, *UNAGED.values()]
         rows, journal, parts = self._rows(scope, columns), self.journal(scope), self.parts(scope)
@@ -317,8 +323,11 @@ class Readings:
         return self._ledger.has_made_any("decay", scope, (of_day(each, ()) for each in days))
 
     def index_texts(self, scope: str) -> pa.Table | None:
-        """Return (memory_id, index_text) of a scope's table, by id; None if they may be others now."""
-        return self._unaged(scope, ["memory_id", INDEX_TEXT])
+        """Return what a scope's table was searched by, and the columns it was made of; None if unknown."""
+        if not self.is_unchanged(scope) and self._kept_fold(scope) is None:
+            return None
+        of_memories = [name for name in INDEXED_COLUMNS if name in MEMORIES.arrow.names]
+        return self._rows(scope, ["memory_id", *of_memories, INDEX_TEXT])
 
     def _unaged(self, scope: str, columns: list[str]) -> pa.Table | None:
         """Return columns of a scope's table of memories if it is of the same inputs, else None."""

@@ -24,6 +24,7 @@ from cortex.storage.tables.tables import (
 )
 from cortex.transforms.audit import passages_violations
 from cortex.transforms.errors import FileDamaged, ModelUnavailable
+from cortex.transforms.memory.link import same_before
 from cortex.transforms.schemas import PASSAGES, VECTORS, values
 from cortex.transforms.search import INDEXED_COLUMNS, embedded_text, index_text
 
@@ -279,14 +280,19 @@ def searchable(rows: pa.Table, vectors: pa.Table, texts: pa.Table | None = None)
     """
     Return `rows` with what search needs: `index_text`, and `vector` where the model gave vectors.
 
-    `texts` are (memory_id, index_text) as they were made of the same memories before.
+    `texts` has the same memories as they were before, or others, with the words they were searched by:
+    of what is worded the same they are not made again.
     """
-    if texts is not None and texts["memory_id"].equals(rows["memory_id"]):
-        rows = rows.append_column(INDEX_TEXT, texts[INDEX_TEXT])
+    columns = _indexed(rows)
+    if texts is None:
+        worded = pa.array(map(index_text, rows.select(columns).to_pylist()), pa.string())
     else:
-        worded = [index_text(row) for row in rows.select(_indexed(rows)).to_pylist()]
-        rows = rows.append_column(INDEX_TEXT, pa.array(worded, pa.string()))
-    return with_vectors(rows, vectors)
+        position, is_same = same_before(rows, texts, columns)
+        changed = rows.filter(pc.invert(is_same)).select(columns).to_pylist()
+        known: Any = texts[INDEX_TEXT].take(position).combine_chunks()
+        others = pa.array(map(index_text, changed), pa.string())
+        worded = pc.replace_with_mask(known, pc.invert(is_same).combine_chunks(), others)
+    return with_vectors(rows.append_column(INDEX_TEXT, worded), vectors)
 
 
 def _indexed(rows: pa.Table) -> list[str]:

@@ -1,7 +1,7 @@
 """Edges between memories: who is near whom, by vectors or terms, and by rules how they relate (spec 7)."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,7 +18,14 @@ from cortex.transforms.identity import content_id
 from cortex.transforms.memory.fold import WITH_SLOTS
 from cortex.transforms.policy import Policy
 from cortex.transforms.schemas import BY_A_PERSON, EDGES, values
-from cortex.transforms.words.facts import NEUTRAL, Fact, Measures, Vocabulary, has_swapped_word
+from cortex.transforms.words.facts import (
+    NEUTRAL,
+    Fact,
+    Measures,
+    Vocabulary,
+    beginning_of,
+    has_swapped_word,
+)
 from cortex.transforms.words.sentences import nested, share_of_fewer
 from cortex.transforms.words.slots import ENDED, WORDING, SlotParser, SlotStems
 
@@ -456,14 +463,22 @@ def _near_any(matrix: NDArray[np.float32], rows: NDArray[np.int64], scale: _Scal
 
 def _changed_since(memories: pa.Table, before: pa.Table) -> Any:
     """Return the ids of MEMORIES that were not the same `before`, or had no vector then."""
-    position = pc.index_in(memories["memory_id"], value_set=before["memory_id"].combine_chunks())
+    position, is_same = same_before(memories, before, LINKED_COLUMNS[1:])
+    had_vector: Any = pc.coalesce(before["has_vector"].take(position), pa.scalar(False))
+    is_same = pc.and_(is_same, had_vector)
+    return memories["memory_id"].filter(pc.invert(is_same)).combine_chunks()
+
+
+def same_before(memories: pa.Table, before: pa.Table, columns: Sequence[str]) -> tuple[Any, Any]:
+    """Return of each memory its place in `before` by its id, and whether `columns` were the same there."""
+    position: Any = pc.index_in(memories["memory_id"], value_set=before["memory_id"].combine_chunks())
     known = before.take(position)
-    is_same: Any = known["has_vector"]
-    for name in LINKED_COLUMNS[1:]:
+    is_same: Any = pc.is_valid(position)
+    for name in columns:
         old, new = (_comparable(rows[name]) for rows in (known, memories))
         both: Any = pc.and_(pc.is_null(old), pc.is_null(new))
         is_same = pc.and_(is_same, pc.coalesce(pc.equal(old, new), both))
-    return memories["memory_id"].filter(pc.invert(pc.coalesce(is_same, pa.scalar(False)))).combine_chunks()
+    return position, is_same
 
 
 def _comparable(column: Any) -> Any:
@@ -530,19 +545,8 @@ def _edges(
     memories: pa.Table, pairs: Pairs, sharing: Pairs, policy: Policy, kept: pa.Table, is_parsed: bool
 ) -> pa.Table:
     rules = _Rules.of(policy)
-    named = {name for pair in pairs for name in pair}
-    force = pa.array(sorted(policy.types_with("is_in_force")), pa.string())
-    is_compared = pc.field("memory_type").isin(force) | (pc.field("source_type") == "explicit")
-    is_linked = pc.field("memory_id").isin(pa.array(sorted(named), pa.string())) | is_compared
-    columns = [*_SIDE_COLUMNS, "project_id", *(["chosen"] if is_parsed else [])]
-    rows = memories.filter(is_linked).select(columns).to_pylist()
-    sides = {row["memory_id"]: _side(row, rules) for row in rows}
-    if any(side.sides.relation == ENDED for side in sides.values()):  # seldom, and then of any claim
-        claims = pc.field("memory_type").isin(pa.array(sorted(policy.types_with("is_claim")), pa.string()))
-        more = memories.filter(claims & ~is_linked).select(columns).to_pylist()
-        sides |= {row["memory_id"]: _side(row, rules) for row in more}
-        rows += more
-    scopes = {row["memory_id"]: row["project_id"] for row in rows}
+    sides = _sides_to_compare(memories, {name for pair in pairs for name in pair}, rules, is_parsed)
+    scopes = {name: str(side.row["project_id"]) for name, side in sides.items()}
     least = policy.threshold("link_above_similarity")
     known = {
         tuple(sorted(ends)) for ends in zip(values(kept, "source_id"), values(kept, "target_id"), strict=True)
@@ -564,6 +568,37 @@ def _edges(
             }
         )
     return EDGES.of(sorted(edges, key=lambda edge: str(edge["edge_id"])))
+
+
+def _sides_to_compare(
+    memories: pa.Table, named: AbstractSet[str], rules: _Rules, is_parsed: bool
+) -> dict[str, _Side]:
+    """Return by their ids the `named` memories, and all that slots may set at odds with another."""
+    policy = rules.policy
+    force, claims = (
+        pc.field("memory_type").isin(pa.array(sorted(policy.types_with(flag)), pa.string()))
+        for flag in ("is_in_force", "is_claim")
+    )
+    is_named = pc.field("memory_id").isin(pa.array(sorted(named), pa.string()))
+    is_compared = is_named | force | (pc.field("source_type") == "explicit")
+    is_sure = pc.scalar(True)
+    if is_parsed:
+        is_plain = pc.field("memory_type").isin(sorted(WITH_SLOTS)) & pc.field("rejected").is_null()
+        is_sure = is_named | ~(is_plain & pc.field("chosen").is_null())
+    sides = _sides(memories.filter(is_compared & is_sure), rules, is_parsed)
+    if any(side.sides.relation == ENDED for side in sides.values()):  # seldom, and then of any claim
+        sides |= _sides(memories.filter(claims & ~is_compared & is_sure), rules, is_parsed)
+        is_compared = is_compared | claims
+    # Most facts word no choice, and only what another turns down, or a technology, sets them at odds with it.
+    plain = memories.filter(is_compared & ~is_sure)
+    lost = {beginning_of(word) for side in sides.values() for word in side.sides.rejected}
+    may_share = [rules.parser.may_share(text, lost) for text in values(plain, "text")]
+    return sides | _sides(plain.filter(pa.array(may_share, pa.bool_())), rules, is_parsed)
+
+
+def _sides(memories: pa.Table, rules: _Rules, is_parsed: bool) -> dict[str, _Side]:
+    columns = [*_SIDE_COLUMNS, "project_id", *(["chosen"] if is_parsed else [])]
+    return {row["memory_id"]: _side(row, rules) for row in memories.select(columns).to_pylist()}
 
 
 def _pairs_by_slot(

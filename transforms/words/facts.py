@@ -195,6 +195,21 @@ def stem(word: str) -> str:
     return str(_stemmer().stemWord(word))
 
 
+# Stems that end so may come of words that go on otherwise: "reli" of "rely", "hope" of "hoping", "die" of
+# "dying", "portabl" of "portability".
+_ENDS_OF_STEMS_ALONE = ("e", "i", "l", "y")
+
+
+def beginning_of(word_stem: str) -> str:
+    """
+    Return what each lower-case word of a stem begins with.
+
+    >>> beginning_of("tabl"), beginning_of("npm")
+    ('ta', 'npm')
+    """
+    return word_stem[: max(1, len(word_stem) - 2)] if word_stem.endswith(_ENDS_OF_STEMS_ALONE) else word_stem
+
+
 @dataclass(frozen=True, slots=True)
 class _Word:
     """A word as facts compare it; a number has no stem, for it is no content word."""

@@ -1,7 +1,7 @@
 """The slots of a fact: what it chooses, what it turns down, why, and what it is about (spec 5.4)."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -154,6 +154,18 @@ class SlotParser:
         about = self.vocabulary.fact(own).word_set - chosen - lost - values.keys() - WORDING - NEUTRAL
         lost = lost if len(lost) <= LEFT_WORDS_MAX else frozenset()
         return SlotStems(chosen - lost, lost, about, values, slots.relation.casefold())
+
+    def may_share(self, text: str, beginnings: Collection[str]) -> bool:
+        """
+        Return whether the slots of a statement that words no choice name a technology, or may have a stem.
+
+        `beginnings` are those of the stems (`beginning_of`); false means that none of it is there.
+        """
+        if self.names_in(text):
+            return True
+        # Anywhere: what is cut out of a text as its reason may leave a part of a word.
+        folded = text.replace("’", "'").casefold()
+        return any(beginning in folded for beginning in beginnings)
 
     def names_in(self, text: str) -> frozenset[str]:
         """Return the technologies that a text names."""

@@ -12,6 +12,7 @@ from cortex.transforms.errors import UnknownValue
 from cortex.transforms.identity import content_id
 from cortex.transforms.memory.link import FormerLinks, edges_between, near_rows, neighbourhood
 from cortex.transforms.schemas import EDGES, MEMORIES, VECTORS
+from cortex.transforms.words.slots import SlotParser
 from tests.examples import examples
 from tests.rows import memories, memory
 
@@ -322,6 +323,42 @@ def test_linking_only_what_changed_equals_linking_all(size, seed):
     now = memories(*(row for row, _ in after.values()))
     whole = edges_between(now, kept, POLICY, MODEL)
     assert edges_between(now, kept, POLICY, MODEL, linked).equals(whole)
+
+
+# Lost there and named here in another form, behind a reason, within a word, or as a technology.
+WORDED = (
+    *SLOTS,
+    "Memcached evicts the cache at night",
+    "Rejected the portable queue for the nightly build",
+    "Portability of queues matters in the nightly build",
+    "The build keeps its queue portable since jobs wait for the proxy.Queues",
+    "Chose hooks over slow polling for the queue",
+    "Slow polling of the queue takes an hour",
+    "The queue polls slowly, 因为太慢了",
+    "Chose Redis over the portable mirror for the queue",
+    "The queue has a mirrored port, portability first",
+    "We do not want to sign my commits anymore",
+    "Signed commits need my key",
+    "Use pnpm, not npm",
+    "npm reads the cache",
+    "Nginx answers within 30 seconds at night",
+    "Nginx answers within 60 seconds at night",
+)
+
+
+@settings(max_examples=examples(60), deadline=None)
+@given(st.permutations(WORDED), st.sets(st.sampled_from(WORDED), max_size=3))
+def test_facts_known_to_word_no_choice_are_passed_over_without_a_difference(drawn, done):
+    parser = SlotParser.of(POLICY)
+    rows = []
+    for n, text in enumerate(drawn):
+        slots = parser.slots_of(text)
+        memory_type = "progress" if text in done else "decision"
+        row = fact(f"m{n:02d}", text, memory_type=memory_type, project_id="pq"[n % 2], trust="user")
+        rows.append({**row, "chosen": slots.chosen or None, "rejected": slots.rejected or None})
+    apart = vectors(**{row["memory_id"]: np.eye(len(rows))[n] for n, row in enumerate(rows)})
+    parsed = edges_between(memories(*rows), apart, POLICY, MODEL, is_parsed=True)
+    assert parsed.equals(edges_between(memories(*rows), apart, POLICY, MODEL))
 
 
 @QUICK

@@ -1,10 +1,13 @@
 """The slots of a fact: what it chooses, turns down, why and about what, however that is worded."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from cortex.storage.settings.reference import read_policy
 from cortex.transforms.memory.fold import fold
 from cortex.transforms.schemas import EVENTS, JOURNAL
+from cortex.transforms.words.facts import beginning_of, stem
 from cortex.transforms.words.slots import SlotParser
 from tests.examples import cases
 from tests.rows import START, entry, event, events
@@ -102,3 +105,33 @@ def test_what_stands_in_brackets_turns_down_nothing():
     text = "The page lists the buoys by name (proposed by the assistant, not tried in a browser)."
     assert PARSER.slots_of(text).rejected == ""
     assert PARSER.slots_of("Readings go to a queue (not run).").rejected == ""
+
+
+ENDINGS = (
+    "",
+    "s",
+    "es",
+    "ies",
+    "ed",
+    "eed",
+    "ying",
+    "ing",
+    "y",
+    "ly",
+    "ability",
+    "ization",
+    "ational",
+    "ogy",
+    "é",
+)
+
+
+@given(st.text("abdeiloprstvyz'é", min_size=1), st.sampled_from(ENDINGS), st.sampled_from(ENDINGS))
+def test_a_word_begins_as_its_stem_says(word, ending, more):
+    word = "d" + word + ending + more if word.startswith("'") else word + ending + more
+    assert word.startswith(beginning_of(stem(word)))
+
+
+@pytest.mark.parametrize("word", ["skies", "dying", "hoping", "relies", "ability", "only", "news"])
+def test_a_word_of_another_stem_than_its_letters_begins_as_that_says(word):
+    assert word.startswith(beginning_of(stem(word)))
