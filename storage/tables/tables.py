@@ -51,15 +51,6 @@ def with_vectors(rows: pa.Table, vectors: pa.Table) -> pa.Table:
     return rows.append_column(VECTOR_MODEL, vectors["model"].combine_chunks().take(taken))
 
 
-def meeting(rows: pa.Table, where: Filter | None) -> pa.Table:
-    """Return the rows that meet a filter, of rows that are in memory."""
-    import pyarrow.compute as pc  # here: questions do without it
-
-    for column, allowed in (where or {}).items():
-        rows = rows.filter(pc.is_in(rows[column], pa.array(list(allowed), pa.string())))
-    return rows
-
-
 class Dataset(Protocol):
     """One table of one scope; without rows if there is none."""
 
