@@ -182,7 +182,7 @@ def _looks_in_column(key: str, value: str) -> bool:
     if re.search(r"[\s\"'`()\[\]{}<>]", value):
         return False
     if kind_of_key(key) == "password":
-        return _looks_bare(key, value)
+        return _looks_bare(key, value) or (_has_thrown_case(value) and not _is_harmless(key, value))
     return len(value) >= 12 and not _is_harmless(key, value) and _looks_unbroken(key, value)
 
 

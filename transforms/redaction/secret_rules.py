@@ -132,18 +132,18 @@ KEYWORD_RULES = (
 )  # fmt: skip
 
 # Fields that stand between a name and its value.
-_BETWEEN = rf"(?:{QUOTE_OR_NONE}\w+{QUOTE_OR_NONE}\s*[:=]\s*(?:{QUOTE}[^\"'`\n]*{QUOTE}|\w+)[\s,]+){{0,4}}?"
+_BETWEEN = rf"(?:{QUOTE_OR_NONE}\w+{QUOTE_OR_NONE}\s*[:=]\s*(?:{QUOTE}[^\"'`\n]*{QUOTE}|\w+)[\s,]*){{0,4}}?"
 
 # A name and its value as two fields: a Kubernetes variable, an XML attribute, a cell next to another.
 PAIR_RULES = (
     Rule("pair",
         rf"""(?i)\b(?:name|key|variable){QUOTE_OR_NONE}\s*[:=]?\s*{QUOTE_OR_NONE}([\w.-]*(?:%s)\w*){QUOTE_OR_NONE}"""
         rf"""[\s,{{]*{_BETWEEN}"""
-        rf"""(?:-\s*)?{QUOTE_OR_NONE}(?:\w+:)?(?:value|default){QUOTE_OR_NONE}\s*[:=]\s*{QUOTE_OR_NONE}([^\s"'`\\,;<>{{}}]+)""",
+        rf"""(?:-\s*)?{QUOTE_OR_NONE}(?:>\s*<value>|(?:\w+:)?(?:value|default){QUOTE_OR_NONE}\s*[:=]\s*){QUOTE_OR_NONE}([^\s"'`\\,;<>{{}}]+)""",
         r"(?i)(?:name|key|variable)\W+[\w.-]*(?:%s)", "env", "name: X, value: secret"),
     Rule("pair",
-        rf"""(?i){QUOTE}?value{QUOTE}?\s*[:=]\s*{QUOTE}([^\s"'`\\,;<>{{}}]+){QUOTE}[\s,]+{_BETWEEN}"""
-        rf"""{QUOTE_OR_NONE}(?:name|key|variable){QUOTE_OR_NONE}\s*[:=]\s*{QUOTE}(?P<key>[\w.-]*(?:%s)\w*){QUOTE}""",
+        rf"""(?i)\bvalue{QUOTE_OR_NONE}\s*[:=]\s*{QUOTE_OR_NONE}([^\s"'`\\,;<>{{}}]+){QUOTE_OR_NONE}[\s,]+{_BETWEEN}"""
+        rf"""{QUOTE_OR_NONE}(?:name|key|variable){QUOTE_OR_NONE}\s*[:=]\s*{QUOTE_OR_NONE}(?P<key>[\w.-]*(?:%s)\w*)""",
         r"(?i)(?:name|key|variable)\W+[\w.-]*(?:%s)", "env", "value: secret, name: X"),
     Rule("column", r"(?im)^([^\n]*(?:%s|passwort|kennwort|\bpass\b|\bpw\b)\w*[ \"'`*]*(?:[,|;\t][^\n]*)?)\n",
         r"(?i)(?:%s|passwort|kennwort|\bpass\b|\bpw\b)\w*[ \"'`*]*[,|;\t\n\r]", "column",
@@ -298,7 +298,7 @@ COMMANDS = (
     Rule("password", r"""(?i)ConvertTo-SecureString\s+(?:-String\s+)?\\*["']([^"'\\]{3,})""",
         r"(?i)ConvertTo-SecureString", "given", "PowerShell"),
     Rule("password",
-        rf"(?:--password-stdin|--with-token|sudo\s+-S|cryptsetup|\bpasswd)[^\n|;]*<<<\s*{_WORD}",
+        rf"(?:--password-stdin|--with-token|sudo\s+-S|cryptsetup|\b(?:passwd|su)\b)[^\n|;]*<<<\s*{_WORD}",
         r"<<<", "given", "a password handed over by a here-string"),
     Rule("password",
         rf"(?:\b|\\[nrt])(?:echo|printf)\s+(?:-\w+\s+|\\*[\"']?%s(?:\\+n)?\\*[\"']?\s+)?{_WORD}\\*[\"']?\s*"
@@ -331,7 +331,10 @@ COMMANDS = (
 # The seed of a second factor in fours, as pages show it.
 _SEED = r"(?:[a-z2-7]{4}[ -]){3,15}[a-z2-7]{4}"
 
-_SEED_PHRASE = r"(?:(?:seed|recovery|backup|secret|wallet) (?:phrase|words)|mnemonic(?: phrase)?)"
+_SEED_PHRASE = (
+    r"(?:(?:seed|recovery|backup|secret|wallet) (?:phrase|words)|mnemonic(?: phrase)?|"
+    r"(?:12|24|twelve|twenty-four) words(?: (?:for|from|of) [^\n:]{1,30})?)"
+)
 
 _FILES = (
     Rule("password",
