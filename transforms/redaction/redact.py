@@ -182,7 +182,7 @@ def _looks_in_column(key: str, value: str) -> bool:
     if re.search(r"[\s\"'`()\[\]{}<>]", value):
         return False
     if kind_of_key(key) == "password":
-        return _looks_bare(key, value) or (_has_thrown_case(value) and not _is_harmless(key, value))
+        return _looks_bare(key, value)
     return len(value) >= 12 and not _is_harmless(key, value) and _looks_unbroken(key, value)
 
 
@@ -196,11 +196,7 @@ def _looks_bare(key: str, value: str) -> bool:
     if _is_harmless(key, value):
         return False
     if kind_of_key(key) == "password":
-        return (
-            len(value) >= 6
-            and re.search(r"\d", value) is not None
-            and not re.fullmatch(r"[\d.:]{1,5}", value)
-        )
+        return (len(value) >= 6 and _has_digit(value)) or _has_thrown_case(value)
     return looks_token(key, value)
 
 

@@ -335,6 +335,52 @@ user,email,password,token\\nana,a%at%internal.test,<a12>9,<a32>\\nbob,b%at%inter
 Credentials(user='a', secret=SecretBytes(b'<a32>'))
 const token = '<a10>' + '<a10>';
 $ base64 < key.pem\\nLS0tLS1CRUdJTiBQUklWQVRFIEtFWS0tLS0tCk<b38>\\n<b76>\\n<b75>=
+database:\\n  passwd: |-\\n    <a16>\\n  name: shop\\n
+auth:\\n  clientSecret: >\\n    <a30>\\n
+secret_key: |\\n\\n    <a40>\\n
+token = \"\"\"<a32>\"\"\"
+admin_password = '''\\n<a14>'''
+<setting name="ApiToken" serializeAs="String"><value><a28></value></setting>
+<property name="hibernate.connection.password" value="<a16>" />
+<Parameter Name="DbPwd" Type="xs:string" Value="<a15>"/>
+variable "github_token" {\\n  description = "Token for CI"\\n  type        = string\\n  sensitive   \
+= true\\n  default     = "<a36>"\\n}
+output "x" {}\\nvariable "redis_auth_token" {\\n  default = "<a30>"\\n}
+- value: <a24>\\n  name: SESSION_SECRET\\n
+{"Value":"<a26>","Type":"PLAINTEXT","Name":"JWT_SECRET"}
+curl --data-raw 'login=ana&pw=<a16>' https://a.internal/s
+curl -F 'username=bob' -F 'pass=<a16>' https://a.internal/s
+POST /login HTTP/1.1\\nContent-Length: 40\\n\\nemail=ana&pass=<a18>
+fetch(u, {headers: {'X-Shop-Auth': '<a32>'}})
+X-Internal-Session: <a40>
+GET /geocode/json?address=x&key=<a39>
+password=SecretStr('<a14>')
+api_key = SecretString("<a30>")
+username;password;role\\nana;<a13>;admin\\nbob;<a13>;user
+host\\tlogin\\tpassword\\ndb1\\tana\\t<a14>
+| Service | Login | Passwort |\\n|:--|:--|:--|\\n| Wiki | ana | `<a13>` |
+| env | url | api token |\\n|---|---|---|\\n| prod | a.internal | <a32> |
+recovery phrase: gravity, sunset, tomato, ladder, oxygen, velvet, marble, canyon, whisper, puzzle, \
+lantern, orbit
+Here is my wallet mnemonic = "gravity sunset tomato ladder oxygen velvet marble canyon whisper \
+puzzle lantern orbit"
+the 12 words of my wallet: gravity sunset tomato ladder oxygen velvet marble canyon whisper puzzle \
+lantern orbit
+String apiKey = "<a16>"\\n    + "<a16>";
+password = "<a8>" . "<a8>";
+aws secretsmanager create-secret --name db --secret-string "<a20>"
+aws ssm put-parameter --name /db/pw --type SecureString --value '<a18>'
+vault kv patch -mount=secret app pw=<a18>
+su - deploy <<< "<a14>"
+cryptsetup luksOpen /dev/sda2 crypt <<< '<a20>'
+net user deploy "<a14>" /add /domain
+echo '<a24>' > /etc/app/db_password
+echo "<a32>" | tee ~/.config/api.token
+sign in as root using <a14> please
+logged in with ana / <a14>
+MESSAGE_BUS_CONTEXT=<a28>
+export LEDGER_SIG='<a40>'
+cat key.b64\\nLS0tLS1CRUdJTiBPUEVOU1NIIFBSSVZBVEUgS0VZLS0tLS0K<b28>\\n<b76>\\n<b76>\\n<b20>==
 """
 
 STAYS = """
