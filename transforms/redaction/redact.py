@@ -166,7 +166,29 @@ def _looks_env(key: str, value: str) -> bool:
     """NAME=value: a password may be any word there; a token or key has to look like one."""
     if _is_harmless(key, value):
         return False
-    return len(value) >= 4 if re.search("PASS|PWD", key) else looks_token(key, value)
+    if re.search("PASS|PWD", key):
+        return len(value) >= 4
+    return _looks_quoted(key, value) if kind_of_key(key) == "password" else looks_token(key, value)
+
+
+def _looks_unnamed(key: str, value: str) -> bool:
+    """NAME=value of which only the value tells: both cases and digits by chance, which no hash has."""
+    cases = re.search("[a-z]", value) is not None and re.search("[A-Z]", value) is not None
+    return cases and not _is_harmless(key, value) and _looks_unbroken(key, value)
+
+
+def _looks_in_column(key: str, value: str) -> bool:
+    """A cell below a name: a password as behind a colon; a token only as chance throws it."""
+    if re.search(r"[\s\"'`()\[\]{}<>]", value):
+        return False
+    if kind_of_key(key) == "password":
+        return _looks_bare(key, value)
+    return len(value) >= 12 and not _is_harmless(key, value) and _looks_unbroken(key, value)
+
+
+def _looks_seed(key: str, value: str) -> bool:
+    """Words of a wallet: among them are none of those that hold every sentence together."""
+    return not {"the", "and", "for", "are", "your", "from", "not", "was"} & set(value.lower().split())
 
 
 def _looks_bare(key: str, value: str) -> bool:
@@ -174,11 +196,7 @@ def _looks_bare(key: str, value: str) -> bool:
     if _is_harmless(key, value):
         return False
     if kind_of_key(key) == "password":
-        return (
-            len(value) >= 6
-            and re.search(r"\d", value) is not None
-            and not re.fullmatch(r"[\d.:]{1,5}", value)
-        )
+        return (len(value) >= 6 and _has_digit(value)) or _has_thrown_case(value)
     return looks_token(key, value)
 
 
@@ -229,8 +247,9 @@ def _has_digit(value: str) -> bool:
 def _looks_unbroken(key: str, value: str) -> bool:
     """Letters and digits as chance throws them: several digits, and no words of one case between them."""
     digits = len(re.findall(r"\d", value))
+    is_thrown = digits >= 2 or _has_thrown_case(value)
     turns = len(re.findall(r"[a-z][A-Z0-9]|[A-Z0-9][a-z]|\d[A-Z]|[A-Z]\d", value))
-    return digits >= 2 and turns >= len(value) // 8 and not _looks_like_stand_in(value)
+    return is_thrown and turns >= len(value) // 8 and not _looks_like_stand_in(value)
 
 
 def _looks_like_stand_in(value: str) -> bool:
@@ -316,6 +335,9 @@ JUDGES: dict[str, Callable[[str, str], bool]] = {
     "passing": _looks_in_passing,
     "told": _looks_spoken,
     "cookie": _looks_cookie,
+    "unnamed": _looks_unnamed,
+    "column": _looks_in_column,
+    "seed": _looks_seed,
 }
 
 
@@ -323,6 +345,11 @@ JUDGES: dict[str, Callable[[str, str], bool]] = {
 
 _MARK = re.compile(rb"\[REDACTED:[a-z0-9-]+\]")
 _LOOK_AROUND = re.compile(r"\(\?:\(\?<=\\W\)\|\(\?<=\^\)\)|\(\?<?[=!][^()]*\)")
+# What code joins the pieces of a text with.
+_JOINT = re.compile(rb"[\"'`]\s*[+.]\s*[\"'`]")
+_CELL_EDGES = b" \t\r\"'`*"
+# The head of a table: names of a word or two, and what stands between them.
+_TABLE_HEAD = re2.compile(r"(?:[\w.-]+(?: [\w.-]+)?|[ \t\r\"'`*]+|[,|;\t])+")
 _EDGES = b" \t\r\n\"'`"
 # The first group of some detectors is only a prefix (ghp, glpat), 6 bytes at most; secrets have 16 or more.
 _DETECTOR_GROUP_BYTES = 8
@@ -352,7 +379,7 @@ class _Compiled:
     kind: str
     pattern: Any
     accepts: Callable[[str, str], bool]
-    has_key: bool = False  # group 1 is the name the value was given to, group 2 the value
+    key: int = 0  # which of the two groups is the name that the other, the value, was given to
     least_bytes: int = 1  # a shorter first group is not the secret
 
 
@@ -482,18 +509,50 @@ def _matches(rule: _Compiled, data: bytes, marks: list[tuple[int, int]]) -> Iter
     """Yield the secrets that `rule` finds; after a value turned down, look again inside it."""
     position = 0
     while match := rule.pattern.search(data, position):
-        key = match.group(1).decode("utf-8", "replace") if rule.has_key else ""
+        if rule.kind == "column":
+            findings, position = _in_columns(rule, match, data)
+            yield from findings
+            continue
+        key = match.group(rule.key).decode("utf-8", "replace") if rule.key else ""
         start, end = _secret_span(rule, match)
         in_mark = _touches(marks, match.start(), match.start()) or _touches(marks, start, end)
         follows = data[end : end + 2]
-        called = rule.has_key and follows[:1] in (b"(", b"[", b"{", b"<") and follows != b"</"
-        value = data[start:end].decode("utf-8", "replace")
+        called = rule.key and follows[:1] in (b"(", b"[", b"{", b"<") and follows != b"</"
+        value = _JOINT.sub(b"", data[start:end]).decode("utf-8", "replace")
         if end > start and not in_mark and not called and rule.accepts(key, value):
-            yield Finding(kind_of_key(key) if rule.has_key else rule.kind, start, end)
+            yield Finding(kind_of_key(key) if rule.key else rule.kind, start, end)
             position = max(end, match.end())
         else:
             inside = start if end - start <= _LOOK_INSIDE_BYTES else end
             position = max(inside, match.start() + 1)
+
+
+def _in_columns(rule: _Compiled, match: Any, data: bytes) -> tuple[list[Finding], int]:
+    """Return the secrets in the table below a head, and where the last row with as many cells ends."""
+    head, end = match.group(1), match.end()
+    separator = next((sign for sign in (b"|", b",", b";", b"\t") if sign in head), b"")
+    # A line of code ends with a comma, or has its number and a tab before it.
+    is_code = head.rstrip().endswith((b",", b";")) or (separator == b"\t" and head.lstrip()[:1].isdigit())
+    if is_code or not separator or not _TABLE_HEAD.fullmatch(head):
+        return [], end
+    names = [cell if rule.pattern.search(cell + b"\n") else b"" for cell in head.split(separator)]
+    findings = []
+    while any(names) and end < len(data):
+        line_end = data.find(b"\n", end) % (len(data) + 1)
+        cells = data[end:line_end].split(separator)
+        if len(cells) != len(names):
+            break
+        for name, cell in zip(names, cells, strict=True):
+            key, value = (_edged(text).decode("utf-8", "replace") for text in (name, cell))
+            if name and not _MARK.search(cell) and rule.accepts(key, value):
+                start = end + len(cell) - len(cell.lstrip(_CELL_EDGES))
+                findings.append(Finding(kind_of_key(key), start, start + len(_edged(cell))))
+            end += len(cell) + 1
+    return findings, min(end, len(data))
+
+
+def _edged(cell: bytes) -> bytes:
+    return cell.strip(_CELL_EDGES)
 
 
 def _touches(marks: list[tuple[int, int]], start: int, end: int) -> bool:
@@ -504,8 +563,8 @@ def _touches(marks: list[tuple[int, int]], start: int, end: int) -> bool:
 
 def _secret_span(rule: _Compiled, match: Any) -> tuple[int, int]:
     """Return where the secret is, in bytes: the first group that matched, else the match; no quotes."""
-    if rule.has_key:
-        return match.start(2), match.end(2)
+    if rule.key:
+        return match.start(3 - rule.key), match.end(3 - rule.key)
     start, end = match.span()
     group = next((number for number, text in enumerate(match.groups(), start=1) if text is not None), 0)
     if group and match.end(group) - match.start(group) >= rule.least_bytes:
@@ -543,10 +602,10 @@ def _keyword_rules(rules: Iterable[Rule]) -> Iterator[tuple[str, _Compiled]]:
     names = "|".join((*secret_rules.KEY_NAMES, *DENYLIST))
     for rule in rules:
         keys = names.upper().replace("?:", "?:") if rule.judge == "env" else names
-        pattern = rule.pattern.replace("%s", keys)
+        compiled = re2.compile(rule.pattern.replace("%s", keys))
         yield (
             rule.prefilter.replace("%s", keys),
-            _Compiled(rule.kind, re2.compile(pattern), JUDGES[rule.judge], True),
+            _Compiled(rule.kind, compiled, JUDGES[rule.judge], compiled.groupindex.get("key", 1)),
         )
 
 

@@ -24,9 +24,15 @@ class Rule(NamedTuple):
 BOUND = r"(?:\b|\\[nrt])"
 QUOTE = r"""\\*["'`]"""
 QUOTE_OR_NONE = rf"(?:{QUOTE})?"
-_QUOTED = r"""((?:[^"'`\\\r\n]|\\+[^"'`\\\r\n])+)"""
+_RUN = r"""(?:[^"'`\\\r\n]|\\+[^"'`\\\r\n])+"""
+# In one piece, or in several that the code joins.
+_QUOTED = rf"({_RUN}(?:{QUOTE}\s*[+.]\s*{QUOTE}{_RUN})*)"
+# What opens a value: a quote, three of them, or what wraps a secret in code.
+_OPENS = rf"(?:(?:new\s+)?Secret(?:Bytes|Key|Str|Text|Value)\w*\(\s*)?[a-z@]?{QUOTE}(?:(?:''|\"\")\s*)?"
 _BARE = r"""([^\s"'`\\,;&|<>(){}\[\]]+)"""
-_TO = r"(?:\\*[\"'`])?\]?\s*(?::=|=>|={1,3}|:)\s*"
+_LINE_END = r"(?:\r?\n|\\+n)"
+# Also to the next line, where YAML has a block there.
+_TO = rf"(?:\\*[\"'`])?\]?\s*(?::=|=>|={{1,3}}|:)\s*(?:[|>][-+]?\d?[ \t]*{_LINE_END}\s*)?"
 
 GITLAB = r"gl(?:pat|dt|ft|soat|rt|cbt|imt|ptt|agent|oas|ffct)-"
 
@@ -50,14 +56,15 @@ KEY_NAMES = (
 HARMLESS_KEY_END = (
     r"(?i)(?:ids?|counts?|counter|types?|names?|ur[il]s?|path|files?|dir|env|var|variable|hash|length|size|"
     r"limit|max|min|budget|expir\w*|at|fields?|labels?|prefix|suffix|regex|patterns?|used|usage|helper|policy|hint|version|tokens|"
-    r"izer|index|format|error|message|placeholder|description|title|status|algorithm|algo|scheme|strategy|method|scope|ref|page|input|required|rules?)$"
+    r"izer|index|format|error|message|placeholder|description|title|status|algorithm|algo|scheme|strategy|method|scope|ref|page|input|required|rules?|"
+    r"build|checksum|commit|digest|etag|revision|sha\d*)$"
 )
 
 # Values that stand for a secret and are none. One such word anywhere is enough.
 PLACEHOLDER_PART = (
     r"(?i)redacted|\.\.\.|…|\*\*\*|x{4,}|placeholder|change[-_ ]?me|example|dummy|your[-_ ]|[-_ ]here\b|"
     r"process\.env|environ|getenv|[$#%]\{|\{\{|\$\(|^<[^>]*>?$|^\{|^\$\(?$|^\$(?:[A-Z_]+|(?-i:[A-Z_][A-Z0-9_]*))(?:$|\W)|"
-    r"^%\w*%?$|^https?://|^(?:\./|~/|/[a-z]+/)|^0+$|^123(?:45678?9?0?)?$"
+    r"^%\w*%?$|^(?:https?|file)://|^(?:\./|~/|/[a-z]+/)|^0+$|^123(?:45678?9?0?)?$"
 )
 
 # Values made only of such words are labels, types or stand-ins.
@@ -108,8 +115,8 @@ RULES = (
 KEYWORD_RULES = (
     Rule("env", r"([A-Z0-9_]*(?:%s)[A-Z0-9_]*)=([^\s\"'`\\]+)", r"(?:%s)[A-Z0-9_]*=[^\s\"'`\\]", "env",
         "NAME=value, in a shell or an env file"),
-    Rule("quoted", rf"(?i)([\w.-]*(?:%s)\w*){_TO}[a-z@]?{QUOTE}{_QUOTED}",
-        rf"(?i)(?:%s)\w*{_TO}[a-z@]?{QUOTE}", "quoted", "name: 'value' in code, JSON, YAML"),
+    Rule("quoted", rf"(?i)([\w.-]*(?:%s)\w*){_TO}{_OPENS}{_QUOTED}",
+        rf"(?i)(?:%s)\w*{_TO}{_OPENS}", "quoted", "name: 'value' in code, JSON, YAML"),
     Rule("bare", rf"(?i)([\w.-]*(?:%s)\w*){_TO}{_BARE}", rf"(?i)(?:%s)\w*{_TO}[^\s\"'`\\]", "bare",
         "name: value in YAML, INI, queries"),
     Rule("typed", rf"(?i)([\w.-]*(?:%s)\w*)\s*:\s*&?[\w'][\w'<>\[\]., ]{{0,40}}=\s*[a-z@]?{QUOTE}{_QUOTED}",
@@ -117,14 +124,30 @@ KEYWORD_RULES = (
     Rule("flag", rf"(?i)--([\w-]*(?:%s)\w*)(?: +|{QUOTE}\s*,\s*)(?:{QUOTE})?([^\s\"'`\\]+)",
         r"(?i)--[\w-]*(?:%s)\w*[\s\"'`\\]", "bare",
         "--name value on a command line, or in a list of its words"),
+    Rule("any",
+        rf"(?:^|[\s;\"'`]|\\[nrt])([A-Z][A-Z0-9_]{{3,}})=(?:{QUOTE})?"
+        rf"([A-Za-z0-9+/_-]{{20,}}=*)(?:{QUOTE}|[\s;&\\]|$)",
+        rf"[A-Z0-9_]=(?:{QUOTE})?[A-Za-z0-9+/_-]", "unnamed",
+        "an environment's NAME=value, whatever it is called"),
 )  # fmt: skip
+
+# Fields that stand between a name and its value.
+_BETWEEN = rf"(?:{QUOTE_OR_NONE}\w+{QUOTE_OR_NONE}\s*[:=]\s*(?:{QUOTE}[^\"'`\n]*{QUOTE}|\w+)[\s,]*){{0,4}}?"
 
 # A name and its value as two fields: a Kubernetes variable, an XML attribute, a cell next to another.
 PAIR_RULES = (
     Rule("pair",
-        rf"""(?i)\b(?:name|key|variable){QUOTE_OR_NONE}\s*[:=]?\s*{QUOTE_OR_NONE}([\w.-]*(?:%s)\w*){QUOTE_OR_NONE}[\s,{{]*"""
-        rf"""(?:-\s*)?{QUOTE_OR_NONE}(?:\w+:)?(?:value|default){QUOTE_OR_NONE}\s*[:=]\s*{QUOTE_OR_NONE}([^\s"'`\\,;<>{{}}]+)""",
+        rf"""(?i)\b(?:name|key|variable){QUOTE_OR_NONE}\s*[:=]?\s*{QUOTE_OR_NONE}([\w.-]*(?:%s)\w*){QUOTE_OR_NONE}"""
+        rf"""[\s,{{]*{_BETWEEN}"""
+        rf"""(?:-\s*)?{QUOTE_OR_NONE}(?:>\s*<value>|(?:\w+:)?(?:value|default){QUOTE_OR_NONE}\s*[:=]\s*){QUOTE_OR_NONE}([^\s"'`\\,;<>{{}}]+)""",
         r"(?i)(?:name|key|variable)\W+[\w.-]*(?:%s)", "env", "name: X, value: secret"),
+    Rule("pair",
+        rf"""(?i)\bvalue{QUOTE_OR_NONE}\s*[:=]\s*{QUOTE_OR_NONE}([^\s"'`\\,;<>{{}}]+){QUOTE_OR_NONE}[\s,]+{_BETWEEN}"""
+        rf"""{QUOTE_OR_NONE}(?:name|key|variable){QUOTE_OR_NONE}\s*[:=]\s*{QUOTE_OR_NONE}(?P<key>[\w.-]*(?:%s)\w*)""",
+        r"(?i)(?:name|key|variable)\W+[\w.-]*(?:%s)", "env", "value: secret, name: X"),
+    Rule("column", r"(?im)^([^\n]*(?:%s|passwort|kennwort|\bpass\b|\bpw\b)\w*[ \"'`*]*(?:[,|;\t][^\n]*)?)\n",
+        r"(?i)(?:%s|passwort|kennwort|\bpass\b|\bpw\b)\w*[ \"'`*]*[,|;\t\n\r]", "column",
+        "the head of a table, in CSV and Markdown; its rows follow"),
     Rule("element", r"(?i)<([\w.-]*(?:%s)\w*)(?:\s[^<>]*)?>([^<>\s]+)</",
         r"(?i)<[\w.-]*(?:%s)\w*(?:\s[^<>]*)?>[^<>\s]", "quoted", "an XML element named for its secret"),
     Rule("call", rf"""(?i)\w\(\s*{QUOTE}([\w.-]*(?:%s)\w*){QUOTE}\s*,\s*{QUOTE}{_QUOTED}""",
@@ -274,6 +297,29 @@ COMMANDS = (
         r"chpasswd", "given", "user:password handed to chpasswd"),
     Rule("password", r"""(?i)ConvertTo-SecureString\s+(?:-String\s+)?\\*["']([^"'\\]{3,})""",
         r"(?i)ConvertTo-SecureString", "given", "PowerShell"),
+    Rule("password",
+        rf"(?:--password-stdin|--with-token|sudo\s+-S|cryptsetup|\b(?:passwd|su)\b)[^\n|;]*<<<\s*{_WORD}",
+        r"<<<", "given", "a password handed over by a here-string"),
+    Rule("password",
+        rf"(?:\b|\\[nrt])(?:echo|printf)\s+(?:-\w+\s+|\\*[\"']?%s(?:\\+n)?\\*[\"']?\s+)?{_WORD}\\*[\"']?\s*"
+        r"(?:>>?|\|\s*(?:sudo\s+)?tee(?:\s+-a)?)\s*[^\s;&|]*(?:[./_-](?:key|secret|token|pass)|pgpass|"
+        r"passw(?:or)?d)(?:\.txt)?\\*[\"']?(?:[\s;&|\\]|$)",
+        r"(?:echo|printf)\s[^\n]*(?:key|secret|token|pass|passw(?:or)?d)", "word",
+        "a password written to a file that is called so"),
+    Rule("secret",
+        r"(?:\b|\\[nrt])(?:vault\s+(?:kv\s+(?:put|patch)|write)|"
+        r"(?:heroku|fly|flyctl|netlify)\s+(?:config:set|secrets\s+set|env:set))(?:\s[^\n|;&=]*?)?\s"
+        r"((?:-?-?[\w.-]+=[^\s|;&\\]+[ \t]*)+)",
+        r"vault\s+(?:kv\s|write\s)|config:set|secrets\s+set|env:set", "cookie",
+        "what a store of secrets is given, with its names"),
+    Rule("secret", rf"--secret-string[ =]+{_WORD}", r"--secret-string", "word", "Secrets Manager of AWS"),
+    Rule("secret",
+        rf"(?:az\s+keyvault\s+secret\s+set|aws\s+ssm\s+put-parameter){_ARGUMENTS}--value[ =]+{_WORD}",
+        r"keyvault\s+secret\s+set|ssm\s+put-parameter", "word", "vaults of Azure and AWS"),
+    Rule("password",
+        rf"(?i)\bnet1?(?:\.exe)?\s+user\s+\\*[\"']?[\w.\\-]+\\*[\"']?\s+{_WORD}"
+        rf"\\*[\"']?[ \t]*(?:/\w|{_LINE_END}|$)",
+        r"(?i)\bnet1?(?:\.exe)?\s+user\s", "word", "Windows users"),
     Rule("secret", r"""--from-literal[= ]\\*["']?[\w.-]+=([^\s"'\\]+)""", r"--from-literal", "given",
         "kubectl create secret"),
     Rule("password", r"\b(?:sqlplus|sqlldr|expdp|impdp|rman)\s+(?:-\w+\s+)*[\w$]+/([^@\s]+)@",
@@ -282,9 +328,13 @@ COMMANDS = (
         "the same in an address"),
 )  # fmt: skip
 
-_LINE_END = r"(?:\r?\n|\\+n)"
 # The seed of a second factor in fours, as pages show it.
 _SEED = r"(?:[a-z2-7]{4}[ -]){3,15}[a-z2-7]{4}"
+
+_SEED_PHRASE = (
+    r"(?:(?:seed|recovery|backup|secret|wallet) (?:phrase|words)|mnemonic(?: phrase)?|"
+    r"(?:12|24|twelve|twenty-four) words(?: (?:for|from|of) [^\n:]{1,30})?)"
+)
 
 _FILES = (
     Rule("password",
@@ -312,6 +362,8 @@ _FILES = (
         "any key of the environment, where it is as chance throws it"),
     Rule("password", r"(?m)(?:^|\\n)[ \t]*pass[ \t]*[=:][ \t]*([^\s\"'\\]{6,})", r"pass[ \t]*[=:]", "word",
         "pass"),
+    Rule("password", r"""[?&"']pass=([^\s"'`\\&;]{6,})""", r"[?&\"']pass=", "word",
+        "pass in a form or an address"),
     Rule("password",
         rf"(?i)(?:basic_?auth|\bauth\s*=\s*|credentials?)\(\s*{QUOTE}[\w.@-]+{QUOTE}\s*,\s*(?:\w+\()?{QUOTE}{_QUOTED}",
         r"(?i)(?:auth|auth\s*=\s*|credentials?)\(", "word", "user and password handed to a call"),
@@ -363,9 +415,9 @@ _FILES = (
         rf"[dk]{QUOTE}\s*:\s*{QUOTE}[A-Za-z0-9_-]", "token", "private part of a JSON Web Key"),
     Rule("private-key", r"(?i)private[ _-]?key\W{1,4}(?:0x)?([0-9a-f]{64})\b", r"(?i)private[ _-]?key",
         "shape", "Ethereum and other keys in hexadecimal"),
-    Rule("seed-phrase", r"(?i)(?:seed phrase|recovery phrase|mnemonic(?: phrase)?)\W{1,4}"
-        r"((?:[a-z0-9]{3,12}[ ,]+){11,23}[a-z0-9]{3,8})\b", r"(?i)seed phrase|recovery phrase|mnemonic",
-        "shape", "twelve to twenty-four words of a wallet"),
+    Rule("seed-phrase", rf"(?i){_SEED_PHRASE}(?: (?:is|was|are))?\W{{1,4}}((?:\d{{1,2}}[.):] *)?"
+        rf"(?:[a-z0-9]{{3,12}}(?:[ ,;]+|{_LINE_END})+(?:\d{{1,2}}[.):] *)?){{11,23}}[a-z0-9]{{3,8}})\b",
+        rf"(?i){_SEED_PHRASE}", "seed", "twelve to twenty-four words of a wallet"),
 )  # fmt: skip
 
 HEADERS = (
@@ -383,6 +435,9 @@ HEADERS = (
     Rule("authorization",
         rf"(?i)\bauthorization(?:{QUOTE})?\s*[:=]\s*(?:{QUOTE})?([A-Za-z0-9._~+/=-]{{20,}})",
         r"(?i)authorization", "token", "header with a key and no scheme"),
+    Rule("authorization",
+        rf"(?i)\bX-(?:[\w-]+-)?(?:auth|sid|session)(?:{QUOTE})?\s*[:=,]\s*(?:{QUOTE})?([A-Za-z0-9._~+/=-]{{16,}})",
+        r"(?i)\bX-(?:[\w-]+-)?(?:auth|sid|session)\W", "random", "a header of one's own"),
     Rule("authorization", r"\bresponse=\\*\"([0-9a-f]{32})", r"response=", "shape", "digest authentication"),
     Rule("url-signature",
         r"(?i)[?&](?:X-Amz-(?:Signature|Security-Token)|X-Goog-Signature|Signature)=([A-Za-z0-9%_~.+/-]{16,})",
@@ -422,6 +477,10 @@ _WORDS = (
     Rule("password",
         r"""(?i)\b(?:creds?|credentials|log-?in|zugang\w*)\s*:\s*[\w.@-]+\s*[/,:|]\s*([^\s"'`\\]{6,})""",
         r"(?i)(?:creds?|credentials|log-?in|zugang\w*)\s*:", "passing", "user and password in one breath"),
+    Rule("password",
+        r"(?i)\b(?:log|sign)(?:ged|ging|s)?[- ]?in\s+(?:as|with)\s+[^\s,]+,?"
+        rf"\s+(?:with|and|using|/)\s+{_VALUE}",
+        r"(?i)\b(?:log|sign)(?:ged|ging|s)?[- ]?in\s+(?:as|with)\s", "passing", "log in as admin with ..."),
     Rule("password", r"(?i)\bapp(?:lication)?[- ]password\W{1,4}((?:[a-z0-9]{4}[ -]?){3}[a-z0-9]{4})\b",
         r"(?i)app(?:lication)?[- ]password", "shape", "Google's and Apple's, sixteen letters in fours"),
     Rule("password", r"""(?m)(?i:\[sudo\] password for [\w.-]+|@[\w.-]+'s password|password for '[^'\n]*'|"""

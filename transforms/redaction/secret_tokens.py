@@ -67,6 +67,9 @@ _ENCODED = "|".join(
     )
 )
 
+# The next line of a wrapped text.
+_WRAP = r"(?:\r?\n|\\n)[ \t>+]*"
+
 _BEFORE_HEX = "key-|fc-|live_|sk_|e2b_|crsr_|signkey-(?:prod|test)-|ATTA"
 
 TOKEN_RULES = (
@@ -192,8 +195,9 @@ TOKEN_RULES = (
     Rule("razorpay-key", r"rzp_(?:live|test)_\w{14}:(\w{16,})", r"rzp_", "token", "Razorpay"),
     Rule("github-token", r"(gh[pousr]_[A-Za-z0-9]{4,35}\s*\\?\n\s*[A-Za-z0-9]{8,36})\b",
         r"gh[pousr]_[A-Za-z0-9]+\s*\\?\n", "random", "GitHub, wrapped over two lines"),
-    Rule("encoded-token", rf"([A-Za-z0-9+/]{{0,400}}(?:{_ENCODED})[A-Za-z0-9+/=]{{12,}})", rf"(?:{_ENCODED})",
-        "mixed", "a token that is known by its beginning, in base64"),
+    Rule("encoded-token", rf"([A-Za-z0-9+/]{{0,400}}(?:{_ENCODED})[A-Za-z0-9+/=]{{12,}}"
+        rf"(?:{_WRAP}[A-Za-z0-9+/]{{60,76}})*(?:{_WRAP}(?:[A-Za-z0-9+/]{{2,75}}={{1,2}}|[A-Za-z0-9+/]{{8,75}})(?:\s|\\|$))?)",
+        rf"(?:{_ENCODED})", "mixed", "a token that is known by its beginning, in base64, also in lines"),
     Rule("okta-token", r"SSWS\s+(00[A-Za-z0-9_-]{38,})", r"SSWS\s", "mixed", "Okta"),
     Rule("webhook",
         r"webhook\.office\.com/webhookb2/[0-9a-f@%-]+/IncomingWebhook/([0-9a-f]{32}/[0-9a-f-]{36})",

@@ -308,6 +308,79 @@ Password:\\n@
 token:\\n  <a40>
 gh\u200bp_<a36>
 pass\u200bword: @
+INTERNAL_HANDSHAKE=<a22>
+curl -H "X-Acme-Auth: <a28>" https://api.internal/v2
+curl -d 'user=bob&pass=<a24>&remember=1' https://api.internal/login
+{"env": [{"value": "<a32>", "name": "API_TOKEN"}]}
+{"name": "API_TOKEN", "type": "text", "value": "<a32>"}
+GET /v1/maps?key=<a32>&q=a 200
+my seed phrase is gravity sunset tomato ladder oxygen velvet marble canyon whisper puzzle lantern \
+orbit keep it
+seed phrase:\\n1. gravity\\n2. sunset\\n3. tomato\\n4. ladder\\n5. oxygen\\n6. velvet\\n7. \
+marble\\n8. canyon\\n9. whisper\\n10. puzzle\\n11. lantern\\n12. orbit
+smtp:\\n  password: |\\n    @\\n  port: 587
+api_key: >-\\n  <a18>\\n
+[database]\\npasswd = '''@'''
+<add key="SmtpPassword" value="@"/>
+variable "db_password" {\\n  type = string\\n  default = "@"\\n}
+sudo -S -k ls <<< '@'
+printf '%s' '@' > ~/.vault_pass
+vault kv put secret/app user=ana db=<a18>
+aws secretsmanager put-secret-value --secret-id a --secret-string '@'
+az keyvault secret set --vault-name a --name b --value @
+net user ana @ /add
+log in as admin with kX9#mQ2vLp7w on the staging box
+| user | password |\\n|---|---|\\n| ana | @ |\\n| bob | <a12>9 |
+user,email,password,token\\nana,a%at%internal.test,<a12>9,<a32>\\nbob,b%at%internal.test,<a14>9,<a30>
+Credentials(user='a', secret=SecretBytes(b'<a32>'))
+const token = '<a10>' + '<a10>';
+$ base64 < key.pem\\nLS0tLS1CRUdJTiBQUklWQVRFIEtFWS0tLS0tCk<b38>\\n<b76>\\n<b75>=
+database:\\n  passwd: |-\\n    <a16>\\n  name: shop\\n
+auth:\\n  clientSecret: >\\n    <a30>\\n
+secret_key: |\\n\\n    <a40>\\n
+token = \"\"\"<a32>\"\"\"
+admin_password = '''\\n<a14>'''
+<setting name="ApiToken" serializeAs="String"><value><a28></value></setting>
+<property name="hibernate.connection.password" value="<a16>" />
+<Parameter Name="DbPwd" Type="xs:string" Value="<a15>"/>
+variable "github_token" {\\n  description = "Token for CI"\\n  type        = string\\n  sensitive   \
+= true\\n  default     = "<a36>"\\n}
+output "x" {}\\nvariable "redis_auth_token" {\\n  default = "<a30>"\\n}
+- value: <a24>\\n  name: SESSION_SECRET\\n
+{"Value":"<a26>","Type":"PLAINTEXT","Name":"JWT_SECRET"}
+curl --data-raw 'login=ana&pw=<a16>' https://a.internal/s
+curl -F 'username=bob' -F 'pass=<a16>' https://a.internal/s
+POST /login HTTP/1.1\\nContent-Length: 40\\n\\nemail=ana&pass=<a18>
+fetch(u, {headers: {'X-Shop-Auth': '<a32>'}})
+X-Internal-Session: <a40>
+GET /geocode/json?address=x&key=<a39>
+password=SecretStr('<a14>')
+api_key = SecretString("<a30>")
+username;password;role\\nana;<a13>;admin\\nbob;<a13>;user
+host\\tlogin\\tpassword\\ndb1\\tana\\t<a14>
+| Service | Login | Passwort |\\n|:--|:--|:--|\\n| Wiki | ana | `<a13>` |
+| env | url | api token |\\n|---|---|---|\\n| prod | a.internal | <a32> |
+recovery phrase: gravity, sunset, tomato, ladder, oxygen, velvet, marble, canyon, whisper, puzzle, \
+lantern, orbit
+Here is my wallet mnemonic = "gravity sunset tomato ladder oxygen velvet marble canyon whisper \
+puzzle lantern orbit"
+the 12 words of my wallet: gravity sunset tomato ladder oxygen velvet marble canyon whisper puzzle \
+lantern orbit
+String apiKey = "<a16>"\\n    + "<a16>";
+password = "<a8>" . "<a8>";
+aws secretsmanager create-secret --name db --secret-string "<a20>"
+aws ssm put-parameter --name /db/pw --type SecureString --value '<a18>'
+vault kv patch -mount=secret app pw=<a18>
+su - deploy <<< "<a14>"
+cryptsetup luksOpen /dev/sda2 crypt <<< '<a20>'
+net user deploy "<a14>" /add /domain
+echo '<a24>' > /etc/app/db_password
+echo "<a32>" | tee ~/.config/api.token
+sign in as root using <a14> please
+logged in with ana / <a14>
+MESSAGE_BUS_CONTEXT=<a28>
+export LEDGER_SIG='<a40>'
+cat key.b64\\nLS0tLS1CRUdJTiBPUEVOU1NIIFBSSVZBVEUgS0VZLS0tLS0K<b28>\\n<b76>\\n<b76>\\n<b20>==
 """
 
 STAYS = """
@@ -505,6 +578,114 @@ AllowedIPs = 10.0.0.2/32
 tests/unit/test_password_reset.py::test_token_expires PASSED
 2026-11-28T04:40:01Z INFO auth: token refreshed for user 18234
 Traceback: KeyError: 'password'
+password: |\\n  Shown below the field when empty\\n
+description: the syntax is `password: |` and then the value on the next line
+password: |\\n  {{ vault_db_password }}\\n
+api_key: >-\\n  ${API_KEY}\\n
+api_key: >-\\n  the key that the service gives you\\n
+token: |\\n  see docs/authentication.md\\n
+password: |\\n  !vault\\n
+variable "db_password" {\\n  type = string\\n  default = ""\\n}
+variable "region" {\\n  type = string\\n  default = "eu-west-1"\\n}
+variable "token_ttl" {\\n  type = string\\n  default = "3600"\\n}
+variable "key_name" {\\n  description = "EC2 key pair"\\n  default = "deployer-key-2024"\\n}
+variable "db_password" {\\n  type = string\\n  sensitive = true\\n}\\nvariable "instance_type" {\\n \
+ default = "t3.micro2024a"\\n}
+{"value": "2024-11-01T10:00:00Z", "name": "created_at"}
+{"value": "eu-central-1", "name": "AWS_REGION"}
+{"value": "true", "name": "USE_TOKEN"}
+{"value": 4096, "name": "MAX_TOKENS"}
+[{"value":"v1.28.3","name":"version"},{"name":"API_TOKEN","valueFrom":{"secretKeyRef":{"name":"api"}}}]
+<add key="SmtpPassword" value=""/>
+<add key="SmtpHost" value="mail01.internal"/>
+<add key="ClientValidationEnabled" value="true"/>
+<input name="password" value="" type="password"/>
+<option value="token2024" data-key="k12">Token</option>
+curl -d 'user=bob&pass=$PASS&remember=1' https://x.internal/login
+results: pass=12&fail=0&skip=3
+/report?pass=2&fail=0&total=204
+GET /items?key=name&order=asc 200
+GET /items?key=created_at&dir=desc
+/cache?key=user:42:profile
+/v1/list?key=price_2024_desc_sorted
+https://internal.test/browse?key=PROJ-1234
+s3://bucket/list?key=images/2024/11/01/photo_0012.jpg
+<Row key={id} value={row.value} />
+<li key={`row-${index}`} data-key="section-2024-11">
+X-Request-Auth: none
+X-Auth-Type: bearer-token-v2
+X-Auth-Request-Email: ana2024
+X-Forwarded-Proto: https
+"x-amz-request-auth-mode": "signature-version-4"
+secret=SecretBytes(b'...')
+secret = SecretStr(os.environ["APP_SECRET"])
+secret = SecretStr(value)
+name,email,role\\nana,a2024Xq9Lm,admin\\n
+user,password\\n
+user,password_changed_at\\nana,2024-11-01T10:00:00Z\\n
+id,name,password_hint,city\\n1,ana,dog2024Rex9,Paris\\n
+| field | password |\\n|---|---|\\n| required | yes |\\n
+| user | password |\\n|---|---|\\n| ana | ******** |\\n
+| option | password policy |\\n|---|---|\\n| length | 12 characters |\\n
+| method | token |\\n|---|---|\\n| OAuth2 | required |\\n
+| Model | tokens |\\n|---|---|\\n| opus-4 | 18234 |\\n
+| file | key |\\n|---|---|\\n| a.py | created_at |\\n
+The seed phrase is a list of twelve words that you write down and keep in a safe place, away from the machine
+a seed phrase never leaves the device and nobody from the support will ever ask you for it, not \
+even once a year
+the mnemonic for the order of the planets in our solar system helps many children at school to \
+remember them all
+mnemonic: the shortcut is easier to remember when you think of the word find and then the word all
+const token = prefix + 'suffix2024';
+const token = 'Bearer ' + accessToken;
+const tokenLabel = 'Token' + ' expires in 2024';
+const passwordMessage = 'Password must ' + 'have 8 characters';
+aws secretsmanager put-secret-value --secret-id a --secret-string file://secret.json
+aws secretsmanager create-secret --name a --secret-string "$SECRET"
+aws secretsmanager get-secret-value --secret-id prod/app2024/db
+vault kv put secret/app db=@db.json
+vault kv put secret/app db=$DB
+vault kv put -mount=secret app2024 ttl=3600s
+vault kv get -field=db secret/app2024
+sudo -S ls <<< "$PASSWORD"
+cat <<< 'hello World 2024a'
+grep foo2024 <<< 'Sommer2024Reise'
+net user ana /delete
+net user ana * /add
+the net user experience of 2024Q3 is better
+run net user to list the accounts on Server2022
+printf 'hello2024World' > ~/notes.txt
+printf '%s' "$VAULT_PASS" > ~/.vault_pass
+echo 'set number2024' > ~/.vimrc
+echo 'see README2024.md' > docs/passwords.md
+log in as admin with the password from 1Password
+log in as admin with SSO2024 on staging
+log in with GitHub and try again
+logged in as ana with role Admin2 on prod
+sign in as ana with two-factor codes
+handshake=tls13
+TLS_HANDSHAKE=TLSv1.3
+HANDSHAKE_TIMEOUT=30000ms
+BUILD_ID=<h40>
+GIT_COMMIT=<h40>
+IMAGE_DIGEST=sha256:<h64>
+SESSION_NAME=<a8>
+TRACE_ID=<h32>
+CACHE_BUSTER=v20241101T101500
+NEXT_BUILD_HASH=<a20>
+WINDOW_CLASS=GtkApplicationWindow3
+DEFAULT_MODEL=claude-3-5-sonnet-20241022
+RELEASE=2024.11.3-rc1-build7
+NODE_OPTIONS=--max-old-space-size=4096
+LS_COLORS=rs=0:di=01;34:ln=01;36
+TERM_SESSION_ID=w0t0p0:<h8>-<h4>-4<h3>-a<h3>-<h12>
+<b76>\\n<b76>\\n<b40>
+iVBORw0KGgoAAAANSUhEUgAA<b52>\\n<b76>\\n<b76>\\n<b30>
+$ base64 < logo.png\\n<b76>\\n<b76>\\n<b40>
+-----BEGIN CERTIFICATE-----\\n<b64>\\n<b64>\\n-----END CERTIFICATE-----
+$ base64 < cert.pem\\nLS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCk<b38>\\n<b76>\\n<b40>
+passwd = ''''''
+passwd = '''\\nUsage: prog [options]\\n'''
 """
 
 
