@@ -26,7 +26,7 @@ from cortex.flows.reading.shards import (
 from cortex.flows.reading.transcript_reader import UNFINISHED, TurnsRead, read_turns
 from cortex.flows.run.run import Run
 from cortex.flows.run_report import QuarantinedLine
-from cortex.hooks.private import is_below, is_word_in
+from cortex.hooks.private import is_below, is_named_after, is_word_in
 from cortex.storage.ground.files import path_text, stored_name
 from cortex.storage.lake.manifest import Cursor
 from cortex.storage.staging.staging import Claim
@@ -261,8 +261,11 @@ def _project_of(run: Run, claim: Claim, transcript: Transcript, cursor: Cursor |
     cwd = cwd if cwd and _is_path(cwd) else None
     if not (cwd or cursor) and _says_nothing_yet(claim, transcript):
         return None
+    excluded = run.settings.excluded_projects
+    if not cwd and is_named_after(str(claim.transcript.parent), excluded):
+        return None
     cwd = path_text(cwd or claim.transcript.parent)
-    if is_below(cwd, run.settings.excluded_projects):
+    if is_below(cwd, excluded):
         return None
     return cursor.project_id if cursor else run.store.projects.origin_of(cwd, run.now)
 
@@ -306,7 +309,10 @@ def _is_path(text: str) -> bool:
 
 def limits_of(run: Run) -> Limits:
     """Return what the settings let the reader keep."""
-    return Limits(keeps_personal_data=not run.settings.redacts_personal_data)
+    chosen = run.settings
+    return Limits(
+        keeps_personal_data=not chosen.redacts_personal_data, excluded_folders=chosen.excluded_projects
+    )
 
 
 def _known_folders(run: Run) -> list[str]:
