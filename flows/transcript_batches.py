@@ -11,7 +11,6 @@ from itertools import groupby
 from pathlib import Path, PurePath, PurePosixPath
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from cortex.flows.reading.shards import (
     Carrier,
@@ -57,11 +56,13 @@ def is_trivial(turns: list[pa.Table], min_chars: int) -> bool:
 
 
 def asks_for_privacy(turns: list[pa.Table]) -> bool:
-    """Return whether the first prompt of a whole transcript says that the session is private."""
+    """Return whether the first prompt of a whole transcript, or a command before it, makes it private."""
     for rows in turns:
-        prompts = rows.filter(pc.equal(rows["kind"], pa.scalar("prompt")))
-        if prompts.num_rows:
-            return is_word_in(prompts["text"][0].as_py() or "")
+        for kind, text in zip(values(rows, "kind"), values(rows, "text"), strict=True):
+            if kind in ("prompt", "command") and is_word_in(text or ""):
+                return True
+            if kind == "prompt":
+                return False
     return False
 
 
