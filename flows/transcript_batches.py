@@ -11,7 +11,6 @@ from itertools import groupby
 from pathlib import Path, PurePath, PurePosixPath
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from cortex.flows.reading.shards import (
     Carrier,
@@ -26,7 +25,7 @@ from cortex.flows.reading.shards import (
 from cortex.flows.reading.transcript_reader import UNFINISHED, TurnsRead, read_turns
 from cortex.flows.run.run import Run
 from cortex.flows.run_report import QuarantinedLine
-from cortex.hooks.private import is_below, is_word_in
+from cortex.hooks.private import is_below, is_named_after, is_word_in
 from cortex.storage.ground.files import path_text, stored_name
 from cortex.storage.lake.manifest import Cursor
 from cortex.storage.staging.staging import Claim
@@ -57,11 +56,13 @@ def is_trivial(turns: list[pa.Table], min_chars: int) -> bool:
 
 
 def asks_for_privacy(turns: list[pa.Table]) -> bool:
-    """Return whether the first prompt of a whole transcript says that the session is private."""
+    """Return whether the first prompt of a whole transcript, or a command before it, makes it private."""
     for rows in turns:
-        prompts = rows.filter(pc.equal(rows["kind"], pa.scalar("prompt")))
-        if prompts.num_rows:
-            return is_word_in(prompts["text"][0].as_py() or "")
+        for kind, text in zip(values(rows, "kind"), values(rows, "text"), strict=True):
+            if kind in ("prompt", "command") and is_word_in(text or ""):
+                return True
+            if kind == "prompt":
+                return False
     return False
 
 
@@ -261,8 +262,11 @@ def _project_of(run: Run, claim: Claim, transcript: Transcript, cursor: Cursor |
     cwd = cwd if cwd and _is_path(cwd) else None
     if not (cwd or cursor) and _says_nothing_yet(claim, transcript):
         return None
+    excluded = run.settings.excluded_projects
+    if not cwd and is_named_after(str(claim.transcript.parent), excluded):
+        return None
     cwd = path_text(cwd or claim.transcript.parent)
-    if is_below(cwd, run.settings.excluded_projects):
+    if is_below(cwd, excluded):
         return None
     return cursor.project_id if cursor else run.store.projects.origin_of(cwd, run.now)
 
@@ -306,7 +310,10 @@ def _is_path(text: str) -> bool:
 
 def limits_of(run: Run) -> Limits:
     """Return what the settings let the reader keep."""
-    return Limits(keeps_personal_data=not run.settings.redacts_personal_data)
+    chosen = run.settings
+    return Limits(
+        keeps_personal_data=not chosen.redacts_personal_data, excluded_folders=chosen.excluded_projects
+    )
 
 
 def _known_folders(run: Run) -> list[str]:

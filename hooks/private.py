@@ -62,6 +62,17 @@ def is_below(folder: str, above: tuple[str, ...]) -> bool:
     return any(name == top or name.startswith(top + "/") for name in names for top in tops)
 
 
+def is_named_after(folder: str, above: tuple[str, ...]) -> bool:
+    """
+    Return whether `folder`, where the client keeps transcripts, has the name of one `above` or in one.
+
+    The client writes a hyphen for each other character, so `/home/ada/secret-2` is taken for `secret/2` too.
+    """
+    tops = {name.rstrip("/") for path in above for name in (path, _resolved(path))}
+    starts = {"".join(c if c.isascii() and c.isalnum() else "-" for c in top) + "-" for top in tops}
+    return any(f"{part}-".startswith(start) for part in folder.split("/") for start in starts)
+
+
 @lru_cache(maxsize=1024)  # asked for each record of a transcript
 def _resolved(folder: str) -> str:
     try:

@@ -7,8 +7,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from cortex.flows.run_report import QuarantinedLine
+from cortex.hooks.private import is_below
 from cortex.storage.lake.lake import each_key_once
 from cortex.storage.staging.transcripts import (
     PIECE_BYTES,
@@ -70,7 +72,7 @@ class TurnsRead:
             half = piece.first_line + reading.consumed_lines
             self.quarantine(QuarantinedLine(source.file, half, UNFINISHED))
         self.is_transcript = self.is_transcript or reading.is_transcript
-        self.turns.append(reading.turns)
+        self.turns.append(_outside_excluded(reading.turns, limits))
         self.read_to = piece.start + reading.consumed_bytes
         self.lines += reading.consumed_lines
 
@@ -133,9 +135,18 @@ def _read_document(transcript: Transcript, source: Source, limits: Limits | None
         return TurnsRead(0, quarantined=[QuarantinedLine(source.file, None, "not JSON")])
     reading = read_transcript(lines, source=source, final=True, limits=limits)
     quarantined = [QuarantinedLine(source.file, a.line, a.reason, a.count) for a in reading.unread]
-    return TurnsRead(
-        len(document), [reading.turns], quarantined, lines=reading.consumed_lines, is_transcript=True
-    )
+    turns = [_outside_excluded(reading.turns, limits)]
+    return TurnsRead(len(document), turns, quarantined, lines=reading.consumed_lines, is_transcript=True)
+
+
+def _outside_excluded(turns: pa.Table, limits: Limits | None) -> pa.Table:
+    """Return the turns that were not said in an excluded folder."""
+    if limits is None or not limits.excluded_folders:
+        return turns
+    # A turn names its folder without secrets.
+    above = (*limits.excluded_folders, *filter(None, map(limits.name, limits.excluded_folders)))
+    inside = [cwd for cwd in set(values(turns, "cwd")) if cwd and is_below(cwd, above)]
+    return turns.filter(pc.invert(pc.is_in(turns["cwd"], pa.array(inside, pa.string()))))
 
 
 # -- Where turns stand: of the copies in resumed and forked sessions the one in the first place counts.

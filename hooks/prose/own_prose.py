@@ -104,8 +104,33 @@ _PAGE_SECTION = lazy(
     r"|authors|roadmap|faq|community|security)\W*$",
     re.IGNORECASE,
 )
+# An issue as its page shows it: who opened it or commented when, alone in a line.
+_ISSUE = lazy(
+    r"^[ \t]*(?:@?[\w-]+ )?(?:opened (?:this (?:issue|pull request)|by @?\w)[^.:!?]{0,60}"
+    r"|commented (?:on \w{3,9} \d|yesterday|last |(?:\d+|an?) \w+ ago)[^.:!?]{0,60})$",
+    re.IGNORECASE,
+)
+_NUMBERED = lazy(r"#\d+\b")
 _FEWEST_MAIL_FIELDS = 2
 _FEWEST_SECTIONS = 3
+# An element that holds a document; other elements may hold the person's own words.
+_DOCUMENT = lazy(
+    r"^[ \t]*<((?:[a-z]+[-_])?(?:file|document|attachment|pasted?|quote|e?mail|page|article|excerpt|snippet"
+    r"|transcript|issue)s?(?:[-_][a-z]+)?)(?:\s[^<>]*>|>[ \t]*$|>[^<]*</\1>)",
+    re.IGNORECASE,
+)
+# A line of Cortex's own brief or notes, by who is named at its end, and when.
+_NOTE = lazy(
+    r"\((?:user|assistant|tool|external|model|colleague [^(),]{1,40}), \d{1,2} [A-Z][a-z]{2} \d{2}\b"
+    r"[^()]*\)\s*$"
+)
+_LONGEST_NOTE_END = 160
+# What stands behind it is a text to work on.
+_TEXT_FOLLOWS = lazy(
+    r"^[ \t]*(?:please |bitte )?(?:translate|proofread|paraphrase|rephrase|summari[sz]e|übersetze?|traduis"
+    r"|traduisez|traduce|traduza|fasse)\b[^:\n]{0,80}:(?=\s|$)",
+    re.IGNORECASE,
+)
 # The person's own line before the block, that makes it theirs.
 _ORDERED = lazy(
     r"(?:\b(?:follow|obey|apply|adopt|respect|implement|abide by|stick to|keep to)\b"
@@ -130,15 +155,90 @@ def without_pasted(text: str) -> str:
     lines = text.split("\n")
     end = _start_of_document(lines)
     own: list[str] = []
-    is_ordered = False
+    is_ordered, is_given, ends_with = False, False, ""
     for line in lines[:end]:
-        is_quoted = line.lstrip().startswith(">")
+        if ends_with:  # within an element; what its last line has behind it is the person's again
+            _, closing, line = line.partition(ends_with)
+            if not closing:
+                continue
+            ends_with = ""
+        elif not is_ordered and (opening := _DOCUMENT.match(line[:LONGEST_LINE])):
+            ends_with = f"</{opening[1]}>"
+            _, closing, line = line.partition(ends_with)
+            if not closing:
+                continue
+            ends_with = ""
+        if is_given:  # a text to work on, up to the end of its paragraph
+            is_given = bool(line.strip())
+            continue
+        if given := _TEXT_FOLLOWS.match(line[:LONGEST_LINE]):
+            own.append(given[0])
+            is_given = True
+            if line[given.end() :].strip():
+                continue
+            break
+        is_quoted = line.lstrip().startswith(">") or bool(_NOTE.search(line[-_LONGEST_NOTE_END:]))
         if not (is_quoted and not is_ordered) and not PASTED_LINE.match(line):
             own.append(line)
         if line.strip() and not is_quoted:
             is_ordered = bool(_ORDERED.search(line[:LONGEST_LINE]))
     rest = lines[end:] if is_ordered else []
     return "\n".join([*own, *(line for line in rest if not PASTED_LINE.match(line))])
+
+
+# Words of somebody who is not "I" or "we", told or quoted, and words that a test or a page is to hold.
+_SPEECH = (
+    r"(?:wrote|writes|says|said|claims|claimed|insists|insisted|suggests|suggested|thinks|schreibt|schrieb"
+    r"|sagt|sagte|meint|meinte|behauptet|dit|écrit|dice|dijo|escribió)"
+)
+# Bounded, so that quotation marks that nothing closes cost no square of the length.
+_QUOTED = (
+    r"(?:\"[^\"]{0,600}\"|“[^”]{0,600}”|„[^“”]{0,600}[“”]|«[^»]{0,600}»"
+    r"|'(?:[^']|'(?=\w)){0,600}'(?!\w)|‘[^’]{0,600}’|`[^`]{0,600}`)"
+)
+_RELAYED_QUOTE = lazy(
+    rf"(?<!\bI )(?<!\bwe )(?<!\bich )\b{_SPEECH}\b[^\"“„«'‘`.!?\n]{{0,40}}{_QUOTED}", re.IGNORECASE
+)
+_SHOWN_QUOTE = lazy(
+    r"(?:^|(?<=[.!?] ))(?:please )?(?:write|add|check|test|verify|assert|fix|parse|print|show|why|does|what"
+    r"|how)\b[^\"“„«'‘`.!?\n]{0,120}\b(?:text|string|sentence|phrase|message|word|title|line|comment|input"
+    rf"|prompt)s? {_QUOTED}",
+    re.IGNORECASE,
+)
+_REPORTED = lazy(
+    r"^(?!(?:i|we|you|ich|wir|if|when|whenever|what|whatever|as|like|once|until|do|use|always|never|because"
+    r"|since|wenn|falls|was|wie|from)\b)(?:(?:my|our|the|his|her|their|an?|some|mein|meine|unser|unsere|der|die"
+    rf"|das|mon|mi|el|la|le) (?:\S+ ){{1,4}}|\w+ (?:\w+ )?){_SPEECH},?(?: (?:that|dass|que))?"
+    r" (?:from|we|you|i|all|every\w*|nobody|always|never|the|it|wir|ihr|man|ab|immer|nie|nous|il|toujours"
+    r"|siempre|nunca|debemos)\b",
+    re.IGNORECASE,
+)
+_TAKEN_UP = lazy(
+    r"\bso,? (?:from|we|i|please|let|always|never|use|do)\b|\b(?:therefore|hence|deshalb|daher)\b"
+    r"|\b(?:i|we) (?:(?:fully|totally|completely|both|all) )?agreed?\b"
+    r"|\b(?:he|she|they)(?:'s|'re| is| are) right\b(?!\?)",
+    re.IGNORECASE,
+)
+
+
+def without_quoted_speech(text: str) -> str:
+    """
+    Return a passage of a person without what they quote of somebody, or as words to test or to show.
+
+    >>> without_quoted_speech('Bo wrote: "Never test." Is he right?').strip()
+    'Bo   Is he right?'
+    """
+    return _SHOWN_QUOTE.sub(" ", _RELAYED_QUOTE.sub(" ", text))
+
+
+def is_hearsay(sentence: str, passage: str) -> bool:
+    """
+    Return whether a sentence only tells what somebody else says, and its passage does not take it up.
+
+    >>> [is_hearsay(words, words) for words in ("Bo says we never test.", "I said we never test.")]
+    [True, False]
+    """
+    return bool(_REPORTED.match(sentence)) and not _TAKEN_UP.search(passage)
 
 
 def _start_of_document(lines: list[str]) -> int:
@@ -159,6 +259,8 @@ def _start_of_document(lines: list[str]) -> int:
             return number + 1 - fields
         if _WROTE.match(line):
             return number
+        if _ISSUE.match(line):
+            return number - bool(number and _NUMBERED.search(lines[number - 1][:LONGEST_LINE]))
         if _BADGE_OR_LICENCE.search(line):
             return next((n for n, above in enumerate(lines[:number]) if _HEADING.match(above)), number)
     return len(lines)

@@ -9,7 +9,12 @@ from itertools import accumulate, groupby
 from math import ceil
 
 from cortex.hooks.prose.memory_types import SETTLING_TYPES
-from cortex.hooks.prose.own_prose import SHELL_TOOLS, without_pasted
+from cortex.hooks.prose.own_prose import (
+    SHELL_TOOLS,
+    is_hearsay,
+    without_pasted,
+    without_quoted_speech,
+)
 from cortex.transforms.extract.ground.candidate import (
     PERSON,
     PERSONS_LAYERS,
@@ -106,7 +111,7 @@ def typed_candidates(turns: Sequence[Turn], lexicon: Lexicon) -> Iterator[Candid
         typed = without_pasted(text_of(turn))
         most = PASTED_PASSAGES if len(typed) > TYPED_CHARS else None
         parts = [
-            passage
+            _persons_own(passage)
             for passage in _passages(typed, lexicon.phrases)[:most]
             if not is_anothers(passage.text, typed, lexicon.phrases)
         ]
@@ -160,6 +165,15 @@ def _candidate(
         turn, lines, text, event_type, memory_type, "layer2:user", source, str(turn["trust"]),
         files=tuple(dict.fromkeys(FILE.findall(text)))[:_FILES_KEPT],
     )  # fmt: skip
+
+
+def _persons_own(passage: Passage) -> Passage:
+    """Return a passage without what somebody else said in it."""
+    text = without_quoted_speech(passage.text)
+    parts = sentences(text, ANY_SCRIPT)
+    own = [part for part in parts if not is_hearsay(part, passage.text)]
+    is_whole = text == passage.text and len(own) == len(parts)
+    return passage if is_whole else replace(passage, text=" ".join(own))
 
 
 def _lasting(passage: Passage, lexicon: Lexicon) -> list[str]:

@@ -109,6 +109,8 @@ class Limits:
     edit_value_chars: int = 300
     # Whether e-mail addresses and phone numbers are taken for secrets; the settings say so.
     keeps_personal_data: bool = True
+    # What was said in them or below them is left out, also of a session that began elsewhere.
+    excluded_folders: tuple[str, ...] = ()
 
     def redact(self, text: str) -> tuple[str, int]:
         """Return `text` without what is not kept, and how many marks stand in its place."""

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from cortex.flows.engines import runs
 from cortex.storage.staging.assistant_folders import folders, session_document, sessions_in
 from cortex.storage.staging.transcripts import open_transcript
+from cortex.transforms.schemas import TURNS
 from tests.bench import contents
 from tests.examples import examples
 from tests.other_assistants import (
@@ -18,7 +19,7 @@ from tests.other_assistants import (
     gemini_decisions,
     opencode_decisions,
 )
-from tests.transcripts import KELP, decisions
+from tests.transcripts import KELP, Talk, decisions
 
 
 @pytest.fixture(autouse=True)
@@ -82,6 +83,35 @@ def test_a_folder_that_is_a_link_to_an_excluded_one_is_excluded_too(bench, tmp_p
     (tmp_path / "link").symlink_to(tmp_path / "secret")
     chosen = bench.settings.__class__(home=bench.home, excluded_projects=(str(tmp_path / "secret"),))
     path = decisions("s1", cwd=str(tmp_path / "link")).write(bench.projects)
+    runs.stage_all(chosen, [path])
+    runs.execute("ingest", replace(bench.context, settings=chosen))
+    assert contents(bench.home) == {}
+
+
+def test_what_was_said_in_an_excluded_folder_is_left_out_of_a_session_that_began_elsewhere(bench, tmp_path):
+    (tmp_path / "secret").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "secret")
+    talk = Talk("s1").user("Where are we?").assistant("In the open. " * 20)
+    for folder in (tmp_path / "secret" / "deep", tmp_path / "link"):
+        talk.cwd = str(folder)
+        talk.user("From now on never name the harbour Hidden.").assistant("Hidden it stays.")
+    talk.cwd = KELP
+    talk.user("And now?").assistant("Back again. " * 20)
+    path = talk.write(bench.projects)
+    chosen = bench.settings.__class__(home=bench.home, excluded_projects=(str(tmp_path / "secret"),))
+    runs.stage_all(chosen, [path])
+    runs.execute("ingest", replace(bench.context, settings=chosen))
+    texts = bench.store.lake.read(TURNS)["text"].to_pylist()
+    assert len(texts) == 4 and not any("idden" in text for text in texts)
+
+
+@pytest.mark.parametrize("folder", ["secret", "secret/deep"])
+def test_a_session_without_folders_is_excluded_by_the_name_of_the_clients_folder(bench, folder):
+    talk = decisions("s1")
+    for record in talk.records:
+        del record["cwd"]
+    path = talk.write(bench.projects.parent / f"-home-dev-{folder.replace('/', '-')}")
+    chosen = bench.settings.__class__(home=bench.home, excluded_projects=("/home/dev/secret",))
     runs.stage_all(chosen, [path])
     runs.execute("ingest", replace(bench.context, settings=chosen))
     assert contents(bench.home) == {}

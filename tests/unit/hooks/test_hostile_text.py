@@ -84,6 +84,16 @@ def test_a_long_line_that_a_person_pastes_is_read_in_linear_time(start):
 
 def test_many_heads_of_mails_are_read_in_linear_time():
     assert seconds(own_prose.without_pasted, "From: a\n" * 30_000) < GENEROUS_SECONDS
+    assert seconds(own_prose.without_pasted, "<file>\n" * 30_000) < GENEROUS_SECONDS
+    assert seconds(own_prose.without_pasted, "<file " * 30_000) < GENEROUS_SECONDS
+    assert seconds(own_prose.without_pasted, "(user, 1 Sep 26" * 30_000) < GENEROUS_SECONDS
+
+
+@cases("start", ['he says "', "he says “", "he says '", "write a text '", "Is it? add text “", "the "])
+def test_what_a_person_quotes_is_read_in_linear_time(start):
+    text = start * 2_000  # what a prompt holds
+    assert seconds(own_prose.without_quoted_speech, text) < GENEROUS_SECONDS
+    assert seconds(own_prose.is_hearsay, text, text) < GENEROUS_SECONDS
 
 
 def test_brackets_that_open_no_link_are_read_in_linear_time():

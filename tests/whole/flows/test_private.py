@@ -38,6 +38,18 @@ def test_the_word_in_the_first_prompt_keeps_the_whole_session_out(bench):
     assert "doctor" not in json.dumps([row["text"] for row in bench.store.lake.read(TURNS).to_pylist()])
 
 
+def test_the_word_in_what_a_first_command_is_given_keeps_the_session_out_too(bench):
+    command = "<command-message>look</command-message>\n<command-name>/look</command-name>\n<command-args>"
+    first = Talk("s1").user(f"{command}#private at this lump</command-args>")
+    first.assistant("[MEMORY: decision] Ask a doctor.").write(bench.projects)
+    talk = Talk("s2").user(f"{command}opus</command-args>").user("#private: What is this lump?")
+    talk.assistant("[MEMORY: decision] Ask a doctor.").write(bench.projects)
+    other = decisions("s3")
+    other.write(bench.projects)
+    bench.backfill()
+    assert sessions_of(bench) == {other.session_id}
+
+
 def test_the_word_in_a_later_prompt_is_only_a_word(bench):
     talk = Talk("s1").user("What does this do?").assistant("It reads.").user("And #private in Ruby?")
     talk.write(bench.projects)
