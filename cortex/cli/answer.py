@@ -359,6 +359,7 @@ PROJECT_OPTION = click.option(
     help="Project name, id or path. Default: the project of this folder.",
     shell_complete=_projects,
 )
+SEARCHED_ALL = "This folder belongs to no project: searched all."
 ALL_PROJECTS = click.option("--all-projects", is_flag=True, help="Include every project.")
 LIMIT = click.option(
     "--limit",

@@ -13,6 +13,7 @@ import click
 from cortex.cli.answer import (
     AS_OF,
     PROJECT_OPTION,
+    SEARCHED_ALL,
     Answer,
     command,
 )
@@ -72,11 +73,16 @@ def recall(
     """
     Search memories and past sessions; results come with source, age and confidence.
 
+    In a folder that belongs to no project, all projects are searched.
+
     The question itself may say "last week", "since 2026-03-01", "in session 0211" or "sessions 5-8". One that
     names no subject, such as "what was decided last week", lists what there is, newest first.
     """
     from cortex.flows.operations.ask import recall
+    from cortex.flows.operations.lookup import is_outside
 
+    outside = is_outside(context, project, all_projects=all_projects)
+    all_projects = all_projects or outside
     recalled = recall.recall(
         context,
         " ".join(question),
@@ -92,22 +98,16 @@ def recall(
     if related:
         data["related"] = [asdict(memory) for memory in recalled.related]
     warnings = [each for each in (recalled.warning, recalled.note) if each]
+    hints = [SEARCHED_ALL] if outside else []
     within = str(recalled.limits)
     data["limits"] = within or None
     if not recalled.matches:
-        place = "any project" if all_projects else f"project '{project}'" if project else _place_of(context)
+        own = f"project '{project}'" if project else "this folder's project"
+        place = "any project" if all_projects else own
         also = "" if all_projects else " Search everywhere with --all-projects."
         where = f"{place}, {within}" if within else place
-        return Answer(data, hints=[f"Nothing found in {where}.{also}"], warnings=warnings)
-    return Answer(data, _lines(recalled, context.now), warnings=warnings)
-
-
-def _place_of(context: Context) -> str:
-    from cortex.flows.operations.ask.listing import projects_meant
-
-    if projects_meant(context, context.open_catalogue(), (), None, False):
-        return "this folder's project"
-    return "the memories for all projects (this folder belongs to none)"
+        return Answer(data, hints=[*hints, f"Nothing found in {where}.{also}"], warnings=warnings)
+    return Answer(data, _lines(recalled, context.now), hints, warnings)
 
 
 def _as_dict(recalled: Recalled, rank: int, match: RecallResult) -> dict[str, object]:

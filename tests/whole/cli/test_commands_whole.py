@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from tests.bench import SAMPLES
 from tests.transcripts import KELP, decisions
 
@@ -40,12 +42,40 @@ def test_backfill_without_a_path_reads_the_assistants_own_folder(cortex, tmp_pat
 
 def test_recall_that_finds_nothing_says_where_else_to_look(cortex, tmp_path, monkeypatch):
     cortex("remember", "Levels are millimetres.")
-    (tmp_path / "elsewhere").mkdir()
-    monkeypatch.chdir(tmp_path / "elsewhere")
     answer = cortex("recall", "zzzyx", "--json")
     assert (answer.code, answer.json) == (0, {"results": [], "limits": None})
-    told = cortex("recall", "zzzyx")
-    assert (told.code, told.out) == (0, "") and "--all-projects" in told.err
+    answer = cortex("recall", "zzzyx")
+    assert (answer.code, answer.out) == (0, "") and "--all-projects" in answer.err
+
+
+def test_a_folder_of_no_project_searches_all_and_says_so(cortex, samples, tmp_path, monkeypatch):
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    searched = "This folder belongs to no project: searched all.\n"
+    answer = cortex("recall", "why SQLite?")
+    assert "tidepool" in answer.out and answer.err == searched
+    assert {row["project"] for row in cortex("recall", "why SQLite?", "--json").json["results"]} >= {
+        "tidepool"
+    }
+    assert cortex("recall", "zzzyx").err == searched + "Nothing found in any project.\n"
+    assert cortex("recall", "why SQLite?", "--project", "tidepool").err == ""
+    assert cortex("recall", "why SQLite?", "--all-projects").err == ""
+    answer = cortex("infer", "SQLite")
+    assert answer.out and answer.err.startswith(searched)
+    answer = cortex("reflect", "why SQLite?")
+    assert "SQLite" in answer.out and answer.err.startswith(searched)
+
+
+@pytest.mark.parametrize("word", ["remember", "learn"])
+def test_a_fact_of_a_new_folder_says_which_project_it_makes(cortex, tmp_path, monkeypatch, word):
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    answer = cortex(word, "The gauges write their levels in millimetres.")
+    assert answer.err.startswith("This folder is now the project elsewhere; --global is for all projects, ")
+    assert cortex(word, "Every store of a gauge is a SQLite file.").err == ""
+    (tmp_path / "third").mkdir()
+    monkeypatch.chdir(tmp_path / "third")
+    assert cortex(word, "Use tabs in Makefiles of gauges.", "--global").err == ""
 
 
 def test_remember_then_forget_by_the_id_that_was_printed(cortex, samples):
