@@ -15,6 +15,7 @@ from cortex.cli.answer import (
     PROJECT_OPTION,
     SEARCHED_ALL,
     Answer,
+    check_day,
     command,
 )
 from cortex.hooks.prose.plain import on_one_line
@@ -55,8 +56,15 @@ if TYPE_CHECKING:
     help="Also show memories linked to the results, up to STEPS links away (1 to 3).",
 )
 @AS_OF
-@click.option("--since", metavar="DATE", help="Only results from that day (UTC) or later.")
-@click.option("--until", metavar="DATE", help="Only results from that day (UTC) or earlier.")
+@click.option(
+    "--since",
+    metavar="DATE",
+    callback=check_day,
+    help="Only results from that day (UTC) or later: 2026-09-14, yesterday, 10d or 3w ago.",
+)
+@click.option(
+    "--until", metavar="DATE", callback=check_day, help="Only results from that day (UTC) or earlier."
+)
 @click.option("--session", metavar="ID", help="Only sessions whose id starts with ID, or by number: 6, 5-8.")
 @click.option("--branch", metavar="NAME", help="Only results from that git branch.")
 @click.option("--file", metavar="PATH", help="Only results that name the file, by its path or the end of it.")
