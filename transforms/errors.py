@@ -25,7 +25,8 @@ class CortexError(Exception):
         cls.category = category or cls.category
 
     def __init__(self, problem: str, next_step: str) -> None:
-        super().__init__(f"{problem} {next_step}")
+        # Below a list the next step is a line of its own.
+        super().__init__(f"{problem}{chr(10) if chr(10) in problem else ' '}{next_step}")
         self.problem = problem
         self.next_step = next_step
         self.details = ""

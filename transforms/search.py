@@ -29,7 +29,6 @@ from cortex.hooks.evidence.text import (
     search_text,
 )
 from cortex.hooks.prose.own_prose import SHELL_TOOLS
-from cortex.transforms.errors import UsageError
 from cortex.transforms.extract.quotes import passage_trusts
 from cortex.transforms.extract.structural import (
     Call,
@@ -41,6 +40,7 @@ from cortex.transforms.extract.structural import (
 from cortex.transforms.identity import content_id
 from cortex.transforms.policy import Policy
 from cortex.transforms.schemas import EPOCH, PASSAGES, Row
+from cortex.transforms.words.ages import DAYS_OF, midnight
 
 # -- What the policy says to a search, as the search takes it and as the search index holds it for the hook.
 
@@ -329,7 +329,6 @@ _DAYS_BACK = re.compile(
     r"\b(?:in |over |within |during )?the (?:last|past) (\d{1,3}) (day|week|month)s?\b", re.IGNORECASE
 )
 _SINCE = re.compile(r"\b(since|before|until|on) (\d{4}-\d{2}-\d{2})\b", re.IGNORECASE)
-_DAYS_OF = {"day": 1, "week": 7, "month": 30}
 # "sessions 5-8", "in session 6", "session 6?": a number of at most three digits, which no id is. A unit
 # behind it makes it a time ("keep it in session 30 minutes").
 _TO = r"(?: ?[-–—] ?| (?:to|and|through|until|bis|und|à|et|a|y) )"
@@ -472,7 +471,7 @@ def limits_in(question: str, now: datetime, policy: Policy) -> tuple[SearchLimit
     elif match := _SESSION.search(rest):
         session, rest = match[1], _without(rest, match)
     if match := _DAYS_BACK.search(rest):
-        since = _day(now) - timedelta(days=int(match[1]) * _DAYS_OF[match[2].lower()])
+        since = midnight(now) - timedelta(days=int(match[1]) * DAYS_OF[match[2].lower()])
         rest = _without(rest, match)
     elif match := _SINCE.search(rest):
         since, until = _around(match[1].lower(), match[2])
@@ -500,14 +499,6 @@ def _is_session(row: Row) -> bool:
     return str(row["period"]) == _SESSION_PERIOD
 
 
-def start_of(date: str, option: str) -> datetime:
-    """Return midnight (UTC) of a day as `2026-09-14`. Raises UsageError, which names the option."""
-    try:
-        return datetime.strptime(date, "%Y-%m-%d").replace(tzinfo=UTC)
-    except ValueError as error:
-        raise UsageError(f"Not a date: '{date}'.", f"Use YYYY-MM-DD: {option} 2026-09-14") from error
-
-
 def _by_phrase(question: str, now: datetime, policy: Policy) -> tuple[datetime | None, datetime | None, str]:
     lowered = question.lower()
     if len(lowered) != len(question):  # a capital İ becomes two characters
@@ -529,7 +520,7 @@ def _is_word(text: str, at: int, length: int) -> bool:
 
 def _period(name: str, back: int, now: datetime) -> tuple[datetime, datetime]:
     """Return the first instant of an earlier day, week, month or year, and of the one after it."""
-    day = _day(now)
+    day = midnight(now)
     if name == "day":
         since = day - timedelta(days=back)
         return since, since + timedelta(days=1)
@@ -547,15 +538,11 @@ def _month(number: int) -> datetime:
 
 def _around(word: str, date: str) -> tuple[datetime | None, datetime | None]:
     try:
-        day = start_of(date, "")
-    except UsageError:  # 2026-13-45 is no day, and then it is a word like others
+        day = datetime.strptime(date, "%Y-%m-%d").replace(tzinfo=UTC)
+    except ValueError:  # 2026-13-45 is no day, and then it is a word like others
         return None, None
     after = day + timedelta(days=1)
     return {"since": (day, None), "on": (day, after), "before": (None, day), "until": (None, after)}[word]
-
-
-def _day(now: datetime) -> datetime:
-    return now.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
 
 
 def _without(question: str, match: re.Match[str]) -> str:

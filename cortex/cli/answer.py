@@ -32,6 +32,7 @@ from collections.abc import (
 )
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import (
     TYPE_CHECKING,
@@ -359,6 +360,7 @@ PROJECT_OPTION = click.option(
     help="Project name, id or path. Default: the project of this folder.",
     shell_complete=_projects,
 )
+SEARCHED_ALL = "This folder belongs to no project: searched all."
 ALL_PROJECTS = click.option("--all-projects", is_flag=True, help="Include every project.")
 LIMIT = click.option(
     "--limit",
@@ -368,7 +370,23 @@ LIMIT = click.option(
     metavar="COUNT",
     help="Show at most COUNT rows.",
 )
-AS_OF = click.option("--as-of", metavar="DATE", help="Use what was known at the end of that day (UTC).")
+
+
+def check_day(context: click.Context, option: click.Parameter, word: str | None) -> str | None:
+    """Return an option's word for a day as it is, refused before anything is opened if it names none."""
+    from cortex.transforms.words.ages import start_of
+
+    if word:
+        start_of(word, option.opts[0], datetime.now(UTC))
+    return word
+
+
+AS_OF = click.option(
+    "--as-of",
+    metavar="DATE",
+    callback=check_day,
+    help="Use what was known at the end of that day (UTC): 2026-09-14, yesterday, 10d or 3w ago.",
+)
 DRY_RUN = click.option("--dry-run", is_flag=True, help="Print the changes without making them.")
 ENGINE = click.option(
     "--engine",

@@ -75,6 +75,9 @@ class CommandLine(click.Group):
         options["standalone_mode"] = False
         try:
             return self._call(words, *rest, **options)
+        except click.exceptions.NoArgsIsHelpError as error:  # a command without its words: the help alone
+            click.echo(error.format_message(), err=True)
+            sys.exit(error.exit_code)
         except click.ClickException as error:
             words_of = error.format_message()
             usage = UsageError(words_of[:1].lower() + words_of[1:], f"See: {_help_of(error)}")

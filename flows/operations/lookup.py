@@ -127,6 +127,13 @@ def scopes_of(context: Context, store: Store, name: str | None, *, all_projects:
     return [here, GLOBAL_SCOPE] if here else [GLOBAL_SCOPE]
 
 
+def is_outside(context: Context, name: str | None, *, all_projects: bool) -> bool:
+    """Return whether neither a name nor the folder says which project is meant."""
+    if name is not None or all_projects:
+        return False
+    return context.open_store().projects.known(str(context.folder)) is None
+
+
 def scopes_in_reach(context: Context) -> frozenset[str] | None:
     """
     Return the scopes that a program in the context's folder may see: its project, what is global, and the

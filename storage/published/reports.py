@@ -234,16 +234,20 @@ class RunProgress:
     total: int
     read_bytes: int
     is_at_work: bool = True
+    stage_began_done: int = 0
 
     @property
     def seconds_left(self) -> float:
-        """Return about how long it still takes, by the speed of the present step."""
-        took = self.noted_at - self.stage_began_at
-        left = took * (self.total - self.done) / self.done if self.done else 0.0
-        if self.stage != READING:
-            return left
-        reading = left if self.done else expected_seconds(self.total, READ_BYTES_PER_SECOND)
-        return reading + expected_seconds(self.total, EMBEDDED_BYTES_PER_SECOND)
+        """Return about how long it still takes, by the speed of the present step once it shows one."""
+        took, done = self.noted_at - self.stage_began_at, self.done - self.stage_began_done
+        is_reading, share = self.stage == READING, (self.total - self.done) / max(1, self.total)
+        read = self.total if is_reading else self.read_bytes
+        left = share * expected_seconds(
+            read, READ_BYTES_PER_SECOND if is_reading else EMBEDDED_BYTES_PER_SECOND
+        )
+        if took > 0 and done > 0:  # what was done before the step was first noted took none of this time
+            left = took * (self.total - self.done) / done
+        return left + (expected_seconds(read, EMBEDDED_BYTES_PER_SECOND) if is_reading else 0.0)
 
     @property
     def words(self) -> str:
@@ -296,9 +300,11 @@ def noted_progress(
         is_new = stage != state.stage
         if stage not in STEPS or not (is_new or now - state.noted_at >= SECONDS_BETWEEN_NOTES):
             return
-        stage_began = now if is_new else state.stage_began_at
+        stage_began, began_done = (now, done) if is_new else (state.stage_began_at, state.stage_began_done)
         read = total if stage == READING else state.read_bytes
-        state = RunProgress(flow, state.pid, began, stage, stage_began, now, done, total, read)
+        state = RunProgress(
+            flow, state.pid, began, stage, stage_began, now, done, total, read, stage_began_done=began_done
+        )
         with contextlib.suppress(OSError, StoreNotWritable):  # a full disk: the run itself says so
             write_stored(home, path, json.dumps(asdict(state)).encode())
 

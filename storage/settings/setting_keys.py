@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 
 from cortex.storage.settings.writer_index import WRITER_MODULES, WRITER_WORDS
-from cortex.transforms.documents.marker_block import ENDINGS, FILES, HOOK
+from cortex.transforms.documents.marker_block import ENDINGS, FILES, HOOK, Unplaceable, file_of
 from cortex.transforms.errors import UsageError
 from cortex.transforms.memory.retention import days_of_type
 from cortex.transforms.vocabulary import MEMORY_TYPES, ROLES, caller_role
@@ -113,10 +113,11 @@ class Key:
         if isinstance(self.default, float):
             return f"a number from {self.low}" + ("" if self.high is None else f" to {self.high}")
         if self.endings:
-            return f"{', '.join(self.words)} or a path that ends in {' or '.join(self.endings)}"
+            path = f"a path in the project that ends in {' or '.join(self.endings)}"
+            return f"{', '.join(self.words)} or {path}"
         if self.words:
             return f"one of {', '.join(self.words)}"
-        return f"a text that begins with {' or '.join(self.beginnings)}" if self.beginnings else "a text"
+        return f"one line that begins with {' or '.join(self.beginnings)}" if self.beginnings else "a text"
 
     def _fits(self, value: object) -> bool:
         if isinstance(self.default, tuple):
@@ -131,9 +132,9 @@ class Key:
             is_number = isinstance(value, float) and math.isfinite(value)
             return is_number and self.low <= value and (self.high is None or value <= self.high)  # type: ignore[operator]
         if isinstance(value, str) and (self.endings or self.words):
-            return value in self.words or (bool(self.endings) and value.endswith(self.endings))
+            return value in self.words or (bool(self.endings) and _is_placeable(value))
         if isinstance(value, str) and self.beginnings:
-            return not value or value.startswith(self.beginnings)
+            return not value or (value.startswith(self.beginnings) and value.isprintable())
         return isinstance(value, type(self.default))
 
     def _is_item(self, word: str) -> bool:
@@ -141,6 +142,13 @@ class Key:
             return not self.form or bool(FORMS[self.form][0](word))
         except ValueError:
             return False
+
+
+def _is_placeable(surface: str) -> bool:
+    try:
+        return file_of(surface) is not None
+    except Unplaceable:
+        return False
 
 
 def _decimal(text: str) -> float | str:

@@ -1,8 +1,10 @@
-"""Ages, counts and who said something, as people read them."""
+"""Ages, days, counts and who said something, as people read and write them."""
 
+import re
 from collections.abc import Iterable
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 
+from cortex.transforms.errors import UsageError
 from cortex.transforms.vocabulary import (
     SHARED_LAYER,
     TEAM_LAYER,
@@ -12,6 +14,36 @@ from cortex.transforms.vocabulary import (
 
 # Ages that stand by themselves.
 _NO_AGES = ("just now", "age unknown")
+
+DAYS_OF = {"day": 1, "week": 7, "month": 30}
+_BACK = re.compile(r"(\d{1,3}) ?(?:(d)(?:ays?)?|(w)(?:eeks?)?|months?)(?: ago)?")
+
+
+def midnight(now: datetime) -> datetime:
+    """Return the first instant of a day of UTC."""
+    return now.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+
+
+def start_of(date: str, option: str, now: datetime) -> datetime:
+    """
+    Return midnight (UTC) of a day: `2026-09-14`, `today`, `yesterday`, `3 weeks`, `3w`, `10d`, `2 months`.
+
+    A month is 30 days. Raises UsageError, which names the option.
+
+    >>> start_of("3w", "--since", datetime(2026, 9, 22, 15, tzinfo=UTC)).date().isoformat()
+    '2026-09-01'
+    """
+    word = date.strip().lower()
+    if word in ("today", "yesterday"):
+        return midnight(now) - timedelta(days=word == "yesterday")
+    if match := _BACK.fullmatch(word):
+        unit = "day" if match[2] else "week" if match[3] else "month"
+        return midnight(now) - timedelta(days=int(match[1]) * DAYS_OF[unit])
+    try:
+        return datetime.strptime(date, "%Y-%m-%d").replace(tzinfo=UTC)
+    except ValueError as error:
+        forms = f"Use YYYY-MM-DD, yesterday, 10d or 3w: {option} 2026-09-14"
+        raise UsageError(f"Not a date: '{date}'.", forms) from error
 
 
 def age_of(then: datetime | None, at: datetime) -> str:

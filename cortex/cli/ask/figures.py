@@ -205,7 +205,7 @@ def stats(context: Context, project: str | None, is_piped: bool) -> Answer:
         for each in figures
     ]
     if len(figures) == 1:
-        trend = f"{TREND} the last {TREND_SESSIONS} sessions: {_trend(figures[0])}"
+        trend = f"{TREND} the last {TREND_SESSIONS} sessions: {_trend(figures[0]).strip() or 'none'}"
         return Answer(
             {"projects": data},
             [_sessions(figures[0])],

@@ -10,6 +10,7 @@ from cortex.cli.answer import (
     ALL_PROJECTS,
     LIMIT,
     PROJECT_OPTION,
+    SEARCHED_ALL,
     Answer,
     command,
 )
@@ -57,7 +58,10 @@ def reflect(
     dropped. Otherwise the answer is the recalled memories themselves, those still valid first.
     """
     from cortex.flows.operations.ask import reasoning
+    from cortex.flows.operations.lookup import is_outside
 
+    outside = is_outside(context, project, all_projects=all_projects)
+    all_projects = all_projects or outside
     reflection = reasoning.reflect(
         context, " ".join(question), project=project, all_projects=all_projects, limit=limit
     )
@@ -66,7 +70,8 @@ def reflect(
     }
     data["answer"] = answer_as_dict(reflection.answer) if reflection.answer else None
     warnings = [reflection.warning] if reflection.warning else []
-    return Answer(data, _lines(reflection, context.now, limit), _hints(reflection), warnings)
+    hints = [SEARCHED_ALL] * outside + _hints(reflection)
+    return Answer(data, _lines(reflection, context.now, limit), hints, warnings)
 
 
 def answer_as_dict(answer: CitedAnswer) -> dict[str, object]:
@@ -160,7 +165,10 @@ def infer(
     For the id of a memory, shows the chain of decisions it belongs to.
     """
     from cortex.flows.operations.ask import reasoning
+    from cortex.flows.operations.lookup import is_outside
 
+    outside = is_outside(context, project, all_projects=all_projects)
+    all_projects = all_projects or outside
     inference = reasoning.infer(
         context, " ".join(target), project=project, all_projects=all_projects, limit=limit
     )
@@ -169,9 +177,10 @@ def infer(
         "chain": [_as_dict(step, inference) for step in inference.chain],
         "narrative": answer_as_dict(inference.narrative),
     }
+    hints = [SEARCHED_ALL] * outside
     if not inference.chain:
-        return Answer(data, hints=[f"No memory is about '{inference.target}'."])
-    hints = [note_of(inference.narrative)] if inference.narrative.note else []
+        return Answer(data, hints=[*hints, f"No memory is about '{inference.target}'."])
+    hints += [note_of(inference.narrative)] if inference.narrative.note else []
     return Answer(data, _infer_lines(inference), hints)
 
 
@@ -193,13 +202,16 @@ def _as_dict(step: Step, inference: Inference) -> dict[str, object]:
 
 
 def _infer_lines(inference: Inference) -> Iterator[str]:
+    has_several = len({step.project_id for step in inference.chain}) > 1
     if inference.narrative.is_written:
         yield from answer_lines(inference.narrative)
         yield ""
     for step in inference.chain:
         status = "" if step.status == "active" else f", {step.status}"
         yield f"{step.at:%Y-%m-%d}  {excerpt(step.text, 400)}  [{short([step.memory_id])}]"
-        yield f"            {step.memory_type}{status}, said by {step.trust}"
+        name = inference.project_names.get(step.project_id, step.project_id)
+        where = f", {name}" if has_several else ""
+        yield f"            {step.memory_type}{status}{where}, said by {step.trust}"
         for label, more in (("why", step.reason), ("rejected", step.rejected)):
             if more and more not in step.text:
                 yield f"            {label}: {excerpt(more, 200)}"

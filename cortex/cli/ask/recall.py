@@ -13,7 +13,9 @@ import click
 from cortex.cli.answer import (
     AS_OF,
     PROJECT_OPTION,
+    SEARCHED_ALL,
     Answer,
+    check_day,
     command,
 )
 from cortex.hooks.prose.plain import on_one_line
@@ -54,8 +56,15 @@ if TYPE_CHECKING:
     help="Also show memories linked to the results, up to STEPS links away (1 to 3).",
 )
 @AS_OF
-@click.option("--since", metavar="DATE", help="Only results from that day (UTC) or later.")
-@click.option("--until", metavar="DATE", help="Only results from that day (UTC) or earlier.")
+@click.option(
+    "--since",
+    metavar="DATE",
+    callback=check_day,
+    help="Only results from that day (UTC) or later: 2026-09-14, yesterday, 10d or 3w ago.",
+)
+@click.option(
+    "--until", metavar="DATE", callback=check_day, help="Only results from that day (UTC) or earlier."
+)
 @click.option("--session", metavar="ID", help="Only sessions whose id starts with ID, or by number: 6, 5-8.")
 @click.option("--branch", metavar="NAME", help="Only results from that git branch.")
 @click.option("--file", metavar="PATH", help="Only results that name the file, by its path or the end of it.")
@@ -72,11 +81,16 @@ def recall(
     """
     Search memories and past sessions; results come with source, age and confidence.
 
+    In a folder that belongs to no project, all projects are searched.
+
     The question itself may say "last week", "since 2026-03-01", "in session 0211" or "sessions 5-8". One that
     names no subject, such as "what was decided last week", lists what there is, newest first.
     """
     from cortex.flows.operations.ask import recall
+    from cortex.flows.operations.lookup import is_outside
 
+    outside = is_outside(context, project, all_projects=all_projects)
+    all_projects = all_projects or outside
     recalled = recall.recall(
         context,
         " ".join(question),
@@ -92,22 +106,16 @@ def recall(
     if related:
         data["related"] = [asdict(memory) for memory in recalled.related]
     warnings = [each for each in (recalled.warning, recalled.note) if each]
+    hints = [SEARCHED_ALL] if outside else []
     within = str(recalled.limits)
     data["limits"] = within or None
     if not recalled.matches:
-        place = "any project" if all_projects else f"project '{project}'" if project else _place_of(context)
+        own = f"project '{project}'" if project else "this folder's project"
+        place = "any project" if all_projects else own
         also = "" if all_projects else " Search everywhere with --all-projects."
         where = f"{place}, {within}" if within else place
-        return Answer(data, hints=[f"Nothing found in {where}.{also}"], warnings=warnings)
-    return Answer(data, _lines(recalled, context.now), warnings=warnings)
-
-
-def _place_of(context: Context) -> str:
-    from cortex.flows.operations.ask.listing import projects_meant
-
-    if projects_meant(context, context.open_catalogue(), (), None, False):
-        return "this folder's project"
-    return "the memories for all projects (this folder belongs to none)"
+        return Answer(data, hints=[*hints, f"Nothing found in {where}.{also}"], warnings=warnings)
+    return Answer(data, _lines(recalled, context.now), hints, warnings)
 
 
 def _as_dict(recalled: Recalled, rank: int, match: RecallResult) -> dict[str, object]:

@@ -15,6 +15,7 @@ from cortex.cli.answer import (
     copies_lines,
     group,
 )
+from cortex.hooks.prose.characters import displayed
 from cortex.transforms.errors import UsageError
 
 if TYPE_CHECKING:
@@ -31,6 +32,16 @@ if TYPE_CHECKING:
 @group("projects", "List, rename, merge and split projects.", place=10)
 def projects(context: Context) -> Answer:
     """List the projects with their identity and folders; rename, merge or split them."""
+    return _listed(context)
+
+
+@command("list", parent=projects)
+def list_projects(context: Context) -> Answer:
+    """List the projects, as `cortex projects` alone does."""
+    return _listed(context)
+
+
+def _listed(context: Context) -> Answer:
     from cortex.flows.operations.change import projects
 
     listed = projects.list_projects(context)
@@ -60,7 +71,7 @@ def _lines(project: Project, listed: Projects) -> Iterator[str]:
     if not project.identity.startswith("path:"):
         yield f"    {project.identity}"
     for more in (*project.paths, *_with(project.merged)):
-        yield f"    {more}"
+        yield f"    {displayed(more)}"
 
 
 def _with(merged: tuple[str, ...]) -> list[str]:

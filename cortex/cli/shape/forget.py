@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from cortex.flows.context import Context
     from cortex.flows.operations.change.forget import ForgetPlan, Forgotten
 
+BACKUPS_STAY = "Backups made before still have it."
 TRANSCRIPT_STAYS = "The assistant's own transcript is stored outside Cortex and is still there; backups too."
 
 
@@ -87,7 +88,8 @@ def _answer(forgotten: Forgotten) -> Answer:
     if forgotten.others:
         lines.append(f"With it, for the same words: {', '.join(other[:12] for other in forgotten.others)}.")
     lines += copies_lines(copies.Copies(forgotten.reached, forgotten.copies))
-    return Answer(data, lines, [TRANSCRIPT_STAYS], forgotten.applied.warnings)
+    stays = BACKUPS_STAY if forgotten.is_typed else TRANSCRIPT_STAYS
+    return Answer(data, lines, [stays], forgotten.applied.warnings)
 
 
 def _session(context: Context, session: str) -> Answer:

@@ -41,7 +41,9 @@ def remember(
     At a terminal you are asked whether it takes the place of what it contradicts; otherwise both are kept.
     """
     from cortex.flows.operations.change import remember
+    from cortex.flows.operations.lookup import is_outside
 
+    is_new = is_outside(context, project, all_projects=is_global)
     memory = remember.remember(
         context,
         " ".join(text),
@@ -71,7 +73,12 @@ def remember(
             *warnings,
             f"{secrets} taken out of it: Cortex keeps none. To see it: cortex show {memory.memory_id[:12]}",
         ]
-    return Answer(data, lines, _both_kept(memory, replaced), warnings)
+    hints = [_new_project(memory.project)] * is_new + _both_kept(memory, replaced)
+    return Answer(data, lines, hints, warnings)
+
+
+def _new_project(name: str) -> str:
+    return f"This folder is now the project {name}; --global is for all projects, --project NAME for another."
 
 
 def _takes_place_of(words: str) -> bool:
@@ -132,12 +139,14 @@ def learn(
     contradicts an active decision (unless --anyway). A known lesson is reinforced.
     """
     from cortex.flows.operations.change import remember as learn
+    from cortex.flows.operations.lookup import is_outside
 
     if by_assistant and is_global:
         raise UsageError(
             "what an assistant found out holds in one project.",
             "A person says what holds everywhere: leave out --by-assistant",
         )
+    is_new = is_outside(context, project, all_projects=is_global)
     learned = learn.learn(
         context,
         " ".join(text),
@@ -157,7 +166,8 @@ def learn(
         "contradicts": list(learned.contradicts),
         "searchable": learned.applied.is_in_effect,
     }
-    hints = ["It contradicts an active decision: cortex review"] if learned.contradicts else []
+    hints = [_new_project(learned.project)] if is_new else []
+    hints += ["It contradicts an active decision: cortex review"] if learned.contradicts else []
     return Answer(data, [_learn_sentence(learned)], hints, learned.applied.warnings)
 
 

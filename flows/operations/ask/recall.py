@@ -35,8 +35,8 @@ from cortex.transforms.search import (
     query_terms,
     search_settings,
     session_limits,
-    start_of,
 )
+from cortex.transforms.words.ages import start_of
 
 
 @dataclass(frozen=True)
@@ -137,7 +137,8 @@ def limits_from(
     file: str | None = None,
 ) -> SearchLimits:
     """
-    Return the limits that a caller's words mean; `since` and `until` are days of UTC, both included.
+    Return the limits that a caller's words mean; `since` and `until` are days as `start_of` reads them, both
+    included.
 
     `session` is a number, a range of numbers ("5-8"), or the beginning of an id.
 
@@ -150,8 +151,8 @@ def limits_from(
     named = session_limits(session) if session else NO_LIMITS
     return replace(
         named,
-        since=start_of(since, "--since") if since else None,
-        until=start_of(until, "--until") + timedelta(days=1) if until else None,
+        since=start_of(since, "--since", context.now) if since else None,
+        until=start_of(until, "--until", context.now) + timedelta(days=1) if until else None,
         branch=branch or "",
         branch_sessions=sessions,
         file=file or "",

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import IO, Any
 
@@ -32,20 +32,18 @@ from cortex.transforms.schemas import (
     JOURNAL,
     TURNS,
 )
+from cortex.transforms.words.ages import start_of
 
 
 def store_as_of(
     context: Context, date: str, scopes: Sequence[str] | None = None, *, searchable: bool = False
 ) -> Run:
     """
-    Return the store as it was at the end of a UTC day, `date` as `2026-09-14`; default: every scope.
+    Return the store as it was at the end of a UTC day, `date` as `start_of` reads it; default: every scope.
 
     Raises UsageError for what is not such a date, and for days to come.
     """
-    try:
-        day = datetime.strptime(date, "%Y-%m-%d").replace(tzinfo=UTC)
-    except ValueError as error:
-        raise UsageError(f"Not a date: '{date}'.", "Use YYYY-MM-DD: --as-of 2026-09-14") from error
+    day = start_of(date, "--as-of", context.now)
     run = read_only_run(context)
     if day > run.day:
         raise UsageError(f"{date} is in the future.", "Give today or an earlier day.")

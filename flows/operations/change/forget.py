@@ -192,7 +192,8 @@ class Forgotten:
     """
     A memory that was forgotten, `text` None if it was before; `others` went with it, by id.
 
-    `copies` are those that no erasure here reaches, in words, `reached` those that it does.
+    `copies` are those that no erasure here reaches, in words, `reached` those that it does. What `is_typed`
+    was told at a command line alone, and no transcript has it.
     """
 
     memory_id: str
@@ -201,6 +202,7 @@ class Forgotten:
     applied: Applied
     copies: Sequence[str] = ()
     reached: Sequence[str] = ()
+    is_typed: bool = False
 
 
 @dataclass(frozen=True)
@@ -274,7 +276,21 @@ def forget(context: Context, target: str | ForgetPlan, *, project: str | None = 
     applied = apply_now(context, FORGET)
     gone = before - _memory_ids(context.open_store())
     others, copies = sorted(gone - {plan.memory_id}), other_copies(context, plan.memory)
-    return Forgotten(plan.memory_id, plan.memory["text"], others, applied, copies.left, copies.reached)
+    return Forgotten(
+        plan.memory_id,
+        plan.memory["text"],
+        others,
+        applied,
+        copies.left,
+        copies.reached,
+        is_typed=not plan.others and _is_typed(plan.memory),
+    )
+
+
+def _is_typed(memory: Row) -> bool:
+    """Return whether a person told a memory at a command line, in no session of an assistant."""
+    is_told = memory["source_type"] == "explicit" and not memory["session_id"]
+    return is_told and not any(place["session_id"] for place in memory["evidence"])
 
 
 def _going_with(context: Context, store: Store, memory: Row) -> list[Row]:

@@ -56,6 +56,23 @@ def test_the_environment_is_over_the_project_over_the_file_over_the_default(cort
     assert load_settings().brief_tokens == 500
 
 
+@pytest.mark.parametrize(
+    ("key", "word", "form"),
+    [
+        ("brief.surface", "../../../escape.md", "a path in the project that ends in .md or .mdc"),
+        ("brief.surface", "/etc/notes.md", "a path in the project that ends in .md or .mdc"),
+        ("brief.surface", "docs/a\nb.md", "a path in the project that ends in .md or .mdc"),
+        ("models.base_url", "https://a.example\nx: y", "one line that begins with https:// or http://"),
+    ],
+)
+def test_what_leads_out_of_the_project_or_breaks_a_line_is_refused_with_the_form(
+    cortex, home, key, word, form
+):
+    answer = cortex("config", "set", key, word)
+    assert answer.code == 2 and f"Give {form}" in answer.err.replace("hook, rules, local or ", "")
+    assert not (home / "config.toml").exists()
+
+
 def test_a_projects_own_budget_is_that_of_its_brief(home):
     ConfigFile(home).set(BY_NAME["brief.tokens"], 700, "kiln-1")
     ConfigFile(home).set(BY_NAME["brief.tokens"], 600, "/home/ada/reef")

@@ -102,3 +102,16 @@ def test_what_a_busy_machine_takes_is_expected_of_it(monkeypatch, load, factor):
     monkeypatch.setattr(reports.os, "getloadavg", lambda: (load, 0.0, 0.0))
     monkeypatch.setattr(reports.os, "cpu_count", lambda: 2)
     assert reports.expected_seconds(7_000_000, 700_000) == pytest.approx(10 * factor)
+
+
+def test_what_was_done_before_a_step_is_no_part_of_its_speed(tmp_path, monkeypatch):
+    monkeypatch.setattr(reports, "expected_seconds", lambda count, per_second: count / per_second)
+    clock = iter([0.0, 0.0, 100.0, 110.0])  # the beginning, then the notes
+    monkeypatch.setattr(reports.time, "time", lambda: next(clock))
+    left = []
+    with reports.noted_progress(tmp_path, "backfill", lambda stage, done, total: None) as note:
+        for stage, done, total in (("extract", 0, 35_000_000), ("embed", 30, 1_000), ("embed", 50, 1_000)):
+            note(stage, done, total)
+            left.append(reports.read_progress(tmp_path).seconds_left)
+    reading, indexing = 35e6 / reports.READ_BYTES_PER_SECOND, 35e6 / reports.EMBEDDED_BYTES_PER_SECOND
+    assert left == pytest.approx([reading + indexing, 0.97 * indexing, 950 * 10 / 20])

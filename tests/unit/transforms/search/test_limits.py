@@ -7,7 +7,8 @@ import pytest
 
 from cortex.storage.settings.reference import read_policy
 from cortex.transforms.errors import UsageError
-from cortex.transforms.search import SearchLimits, limits_in, passages_of, start_of
+from cortex.transforms.search import SearchLimits, limits_in, passages_of
+from cortex.transforms.words.ages import start_of
 from tests.examples import cases
 from tests.rows import memories, memory, turn, turns
 
@@ -121,10 +122,32 @@ def test_a_turn_meets_limits_by_its_session_and_the_files_it_names() -> None:
 
 
 def test_limits_are_said_in_words() -> None:
-    limits = SearchLimits(start_of("2026-09-01", ""), start_of("2026-09-08", ""), "0211", "main", file="a.py")
+    since, until = datetime(2026, 9, 1, tzinfo=UTC), datetime(2026, 9, 8, tzinfo=UTC)
+    limits = SearchLimits(since, until, "0211", "main", file="a.py")
     assert str(limits) == "since 2026-09-01, until 2026-09-07, in session 0211, on branch main, of a.py"
-    with pytest.raises(UsageError, match="Not a date"):
-        start_of("1.9.2026", "--since")
+
+
+@pytest.mark.parametrize(
+    ("word", "day"),
+    [
+        ("2026-09-01", "2026-09-01"),
+        ("today", "2026-09-16"),
+        ("Yesterday", "2026-09-15"),
+        ("10d", "2026-09-06"),
+        ("1 day ago", "2026-09-15"),
+        ("3w", "2026-08-26"),
+        ("3 weeks", "2026-08-26"),
+        ("2 months ago", "2026-07-18"),
+    ],
+)
+def test_a_day_is_a_date_or_so_long_ago(word, day) -> None:
+    assert start_of(word, "--since", NOW) == datetime.fromisoformat(f"{day}T00:00+00:00")
+
+
+@pytest.mark.parametrize("word", ["1.9.2026", "3 moons", "3m", "9999w", "", "w", "2026-13-45"])
+def test_what_names_no_day_is_refused_with_the_form(word) -> None:
+    with pytest.raises(UsageError, match=r"Not a date.*YYYY-MM-DD, yesterday, 10d or 3w: --since 2026-09-14"):
+        start_of(word, "--since", NOW)
 
 
 def test_a_long_question_is_read_in_no_time() -> None:
