@@ -32,7 +32,7 @@ def several(word: str, kind: str, texts: Mapping[str, str]) -> UsageError:
     more = f"\n    … and {len(lines) - MATCHES_LISTED} more" if len(lines) > MATCHES_LISTED else ""
     listed = "".join(lines[:MATCHES_LISTED]) + more
     return UsageError(
-        f"{len(texts)} {kind} have ids that begin with '{word}':{listed}\n", "Give more of the id."
+        f"{len(texts)} {kind} have ids that begin with '{word}':{listed}", "Give more of the id."
     )
 
 
