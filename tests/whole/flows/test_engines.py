@@ -38,7 +38,7 @@ def test_prefect_gives_what_plain_gives_and_leaves_no_process(bench, other, tmp_
         text=True,
         cwd=ROOT,
         env={**os.environ, **dict([mark.split("=")])},
-        timeout=120,
+        timeout=300,  # alone it takes 50 s
     )
     assert (ran.returncode, ran.stdout) == (0, "ran prefect\n"), ran.stderr
     give_up = time.monotonic() + 20  # a busy machine ends them late
