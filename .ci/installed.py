@@ -33,14 +33,19 @@ def expect(claim: str, holds: bool) -> None:
     print(f"ok: {claim}", flush=True)
 
 
+def expect_answer() -> None:
+    """Ask what the samples answer."""
+    first = report_of("recall", "which database holds the readings", *PROJECT)["results"][0]
+    expect("recall names SQLite with its source", "SQLite" in first["text"] and bool(first["evidence"]))
+
+
 def try_shortly() -> None:
     """Backfill, and ask once."""
     expect(
         "the samples give memories",
         report_of("backfill", SAMPLES, "--engine", "plain")["rows"]["memories"] > 10,
     )
-    found = report_of("recall", "which database holds the readings", *PROJECT)["results"]
-    expect("recall names SQLite with its source", "SQLite" in found[0]["text"] and bool(found[0]["evidence"]))
+    expect_answer()
     expect("doctor finds nothing missing", all(check["ok"] for check in report_of("doctor")["checks"]))
 
 
@@ -55,8 +60,7 @@ def main() -> None:
     expect(
         "the same again adds no row", again["rows"] == first["rows"] and not any(again["new_rows"].values())
     )
-    found = report_of("recall", "which database holds the readings", *PROJECT)["results"]
-    expect("recall names SQLite with its source", "SQLite" in found[0]["text"] and bool(found[0]["evidence"]))
+    expect_answer()
     counted = report_of("sql", "select count(*) from memories")["rows"]
     expect("sql counts the same memories", counted == [[first["rows"]["memories"]]])
     expect("the brief has its sections", "## Decisions" in cortex("brief", *PROJECT))

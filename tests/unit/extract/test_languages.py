@@ -76,11 +76,11 @@ def test_orders_in_several_languages_in_one_paragraph_are_one_fact_each():
 
 @pytest.mark.parametrize("language", ["de", "fr"])
 def test_a_paragraph_in_one_language_stays_whole(language):
-    said = {
+    paragraphs = {
         "de": "Wir nehmen Docker für den Server. Das ist mit uv gebaut. pytest läuft auch dort.",
         "fr": "Nous prenons Docker pour le serveur. Il est dans le cache de uv. pytest marche aussi.",
     }
-    assert LEXICON.runs_by_language(said[language]) == [(said[language], LEXICON)]
+    assert LEXICON.runs_by_language(paragraphs[language]) == [(paragraphs[language], LEXICON)]
 
 
 def wishes_and_choices(language):

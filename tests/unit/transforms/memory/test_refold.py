@@ -19,7 +19,7 @@ IDS = [memory_id("reef-1", kind, fact) for kind in TYPES for fact in FACTS]
 MERGED = ["merged-1", "merged-2"]
 
 names = st.sampled_from([*IDS, *MERGED])
-said = st.tuples(
+statements = st.tuples(
     st.integers(0, 5),  # session
     st.sampled_from(FACTS),
     st.sampled_from(TYPES),
@@ -83,8 +83,8 @@ def _entry(number: int, day: int, kind: str, name: str | None, payload: dict | N
 
 @settings(max_examples=200, deadline=None)
 @given(
-    st.lists(said, max_size=12),
-    st.lists(said, max_size=4),
+    st.lists(statements, max_size=12),
+    st.lists(statements, max_size=4),
     st.sets(st.integers(0, 5), max_size=1),
     st.lists(st.tuples(st.integers(0, 9), noted, st.booleans()), max_size=8),
     st.randoms(use_true_random=False),

@@ -122,13 +122,13 @@ def _spoken(history):
         {"session_id": f"s{name}", "said_at": START + timedelta(hours=12 * name + 4 * place)}
         for name, place, _, _ in history
     ]
-    said = [turn(line, **place) for line, place in enumerate(places)]
+    spoken = [turn(line, **place) for line, place in enumerate(places)]
     decided = []
     for (name, place, text, is_rejection), where in zip(history, places, strict=True):
         kind = "APPROACH_REJECTED" if is_rejection else "DECISION_MADE"
         names = {"event_id": f"{name}-{place}-{text}-{kind}", "turn_id": f"{name}-{place}"}
         decided.append(event(text, event_type=kind, **names, **where))
-    return said, list({row["event_id"]: row for row in decided}.values())
+    return spoken, list({row["event_id"]: row for row in decided}.values())
 
 
 @settings(deadline=None)

@@ -125,8 +125,8 @@ def test_no_query_is_ordered_by_nothing_or_written_in_capitals(name):
 def test_golden_case(case):
     told = json.loads((case / "params.json").read_text()) if (case / "params.json").exists() else {}
     given = {path.stem: rows(path) for path in case.glob("*.csv") if path.stem != "expected"}
-    made = query(case.parent.name, params(case.parent.name, told), **tables(given, told)).to_pylist()
-    assert [shown(row) for row in made] == rows(case / "expected.csv")
+    result = query(case.parent.name, params(case.parent.name, told), **tables(given, told)).to_pylist()
+    assert [shown(row) for row in result] == rows(case / "expected.csv")
 
 
 def params(name, told):
