@@ -34,6 +34,8 @@ EMBEDDED_AT_ONCE = 2_048
 STEP_TEXTS = 128
 # A scope that lacks more vectors than this (2 s of work) is searchable by words before the model begins.
 FILLED_BEHIND = 256
+# Of the run in which a person's command takes effect.
+COMMAND_FLOW = "remember"
 # Cut passages of all scopes that are kept while they are counted, about 30 MB; of more they are cut again.
 KEPT_ROWS = 50_000
 # The model sees 256 word pieces, about this many characters; a text of one word costs like LEAST_WEIGHT.
@@ -71,8 +73,9 @@ def embed(run: Run) -> None:
     """
     Give every memory and every passage of prose a vector, once per text; index the passages.
 
-    Where many vectors are missing, the passages can be found by words first. If the model gives no answer,
-    what has no vector is found by words alone, and the next run asks again.
+    Where many vectors are missing, the passages can be found by words first; a person's command does not
+    wait for them, the next run fills them in. If the model gives no answer, what has no vector is found by
+    words alone, and the next run asks again.
     """
     with run.report.stage("embed") as row:
         _give_up_damaged(run)
@@ -152,9 +155,12 @@ def _embed(
         return 0
     if run.embedding.asked is not None:
         texts = _texts_of(run, scope, _newest(run, scope, cutting))
-        if len(texts) > FILLED_BEHIND and not run.embedding.is_unanswered:
+        is_left = len(texts) > FILLED_BEHIND and run.report.flow == COMMAND_FLOW
+        if is_left:
+            texts = _texts_of(run, scope)
+        elif len(texts) > FILLED_BEHIND and not run.embedding.is_unanswered:
             _write(run, scope, cutting, forgotten)
-        if not _fill(run, scope, texts, row, amount):
+        if not _fill(run, scope, texts, row, amount) or is_left:
             inputs = run.fingerprints.indexed(scope, forgotten, is_complete=False)
             if run.ledger.has_made("embed", scope, inputs):
                 return 0

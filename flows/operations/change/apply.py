@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from cortex.flows.context import Context
 from cortex.flows.engines.runs import opened, run_plain
 from cortex.flows.run.run import Stage
+from cortex.flows.stages.embed import COMMAND_FLOW
 from cortex.storage.store import Store
 from cortex.transforms.errors import LossRefused, StoreBusy
 from cortex.transforms.journal_entries import Entry, Recall, from_row
@@ -36,7 +37,7 @@ def apply_now(context: Context, stages: Sequence[Stage]) -> Applied:
     """Run `stages` now; a change that cannot act yet is kept and acts with a later run."""
     run = None
     try:
-        with opened("remember", context) as run:
+        with opened(COMMAND_FLOW, context) as run:
             run_plain(stages, run)
     except StoreBusy:
         return WAITING

@@ -3,11 +3,14 @@
 import pytest
 
 from cortex.flows.engines import runs
+from cortex.flows.operations.change.apply import apply_now
 from cortex.flows.stages import embed
-from cortex.flows.stages.order import INGEST
+from cortex.flows.stages.order import APPLY, INGEST
 from cortex.storage.tables.tables import HAS_VECTOR
-from cortex.transforms.schemas import VECTORS
+from cortex.transforms.memory.fold import memory_id
+from cortex.transforms.schemas import GLOBAL_SCOPE, VECTORS, values
 from tests.bench import NOW, Bench, WordEmbedder, contents, difference, leftovers
+from tests.rows import entry
 from tests.transcripts import decisions
 
 
@@ -22,8 +25,12 @@ def bench(home, tmp_path) -> Bench:
     return Bench(home, tmp_path / "projects")
 
 
+def hashes_in(bench: Bench) -> list[str]:
+    return values(bench.store.lake.read(VECTORS, WordEmbedder.model), "content_hash")
+
+
 def vectors_in(bench: Bench) -> int:
-    return bench.store.lake.read(VECTORS, WordEmbedder.model).num_rows
+    return len(hashes_in(bench))
 
 
 def passages_in(bench: Bench) -> list[dict[str, object]]:
@@ -89,3 +96,31 @@ def test_reading_is_shown_in_bytes_up_to_the_last_one(bench):
     assert [done for done, _ in steps] == sorted(done for done, _ in steps)
     assert {total for _, total in steps} == {size} and steps[-1][0] == size
     assert steps[0][0] < size / 2  # a bar that begins full says nothing
+
+
+def test_a_person_who_remembers_something_waits_for_no_passages(bench, monkeypatch):
+    monkeypatch.setattr(embed, "FILLED_BEHIND", 0)
+    monkeypatch.setattr(embed, "STEP_TEXTS", 1)
+    monkeypatch.setattr(embed, "EMBEDDED_AT_ONCE", 1)
+    is_shown = []
+
+    def kill(stage: str, done: int, total: int) -> None:
+        is_shown.extend([stage] if stage == "brief" or (is_shown and stage == "embed") else [])
+        if is_shown[1:] == ["embed", "embed"]:
+            raise Killed
+
+    bench.stage()
+    with pytest.raises(Killed):
+        runs.execute("backfill", bench.context, progress=kill)
+    vectors = vectors_in(bench)
+    fact = {"text": "The slipway is greased on Mondays.", "memory_type": "pattern", "category": "global"}
+    name = memory_id(GLOBAL_SCOPE, "pattern", str(fact["text"]))
+    bench.store.journal.write(entry("remember", GLOBAL_SCOPE, fact, recorded_at=NOW, memory_id=name))
+    assert apply_now(bench.context, APPLY).is_in_effect
+    [kept] = bench.memories(GLOBAL_SCOPE)
+    assert kept["text"] == fact["text"] and kept["content_hash"] in hashes_in(bench)
+    assert vectors_in(bench) == vectors + 1
+    assert not all(row[HAS_VECTOR] for row in passages_in(bench))
+    bench.run(now=NOW)
+    worded = [row for row in passages_in(bench) if not str(row["text"]).startswith("`")]
+    assert all(row[HAS_VECTOR] for row in worded)
