@@ -49,8 +49,8 @@ def open_index(path: str) -> sqlite3.Connection:
     """
     Return a connection that reads, waits for nobody and leaves nothing beside the file.
 
-    While a run writes, the index is read as it was when it was asked first. Raises sqlite3.Error; `is_same`
-    says afterwards whether what was read counts.
+    While a run writes, the index is read as it was when it was asked first. Raises sqlite3.Error. Afterwards
+    `file_state` says whether what was read counts.
     """
     address = "file:" + path.replace("%", "%25").replace("?", "%3f").replace("#", "%23")
     # Without a log beside it there is nobody to agree with: the file alone is read, also on a read-only disk.

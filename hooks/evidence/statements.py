@@ -44,6 +44,7 @@ def statement_in(text: str, asked: Asked, limit: int = SHOWN_STATEMENT_CHARS) ->
     At most `limit` characters; all of a text that is no longer. Of equal sentences the first is taken; code
     in fences only if there is nothing else.
 
+    >>> from cortex.hooks.evidence.question import Asked
     >>> asked = Asked({"tide": 1.0, "utc": 2.0})
     >>> statement_in("Gauges were painted. Tide tables are in UTC. Clocks are not.", asked, 45)
     'Tide tables are in UTC. Clocks are not.'
@@ -171,6 +172,7 @@ def reason_in(
     It has words of the question, and the most of these and of what is shown, but says more than that. What
     only leads to a list or says what comes next is no reason. Of equal sentences the first is taken.
 
+    >>> from cortex.hooks.evidence.question import Asked
     >>> asked = Asked({"tide": 1.0, "utc": 2.0})
     >>> reason_in(["UTC it is, because tides know no summer time. Done."], "", asked, re.compile("because"))
     'UTC it is, because tides know no summer time.'

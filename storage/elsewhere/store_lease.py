@@ -18,7 +18,7 @@ def is_free(home: Path) -> bool:
     if not (home / "runs").is_dir():
         return True
     try:
-        with own_lock(home):
+        with own_lock(home, wait_s=0):
             return True
     except StoreBusy:
         return False
@@ -30,7 +30,7 @@ def lease(home: Path) -> Iterator[None]:
     Hold the store's lease while the block runs.
 
     That of a copy is held where the store is too, and the copy brought in step first. Raises StoreBusy when
-    another run holds it, without waiting if that is seen at once; LeaseLost and StoreUnreachable for a
+    another run holds it; LeaseLost and StoreUnreachable for a
     copy.
     """
     with own_lock(home):

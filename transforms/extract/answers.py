@@ -451,7 +451,7 @@ def _choices_name(label: str) -> str:
     """
     Return the label of an option without what only tells it from the others.
 
-    >>> _name("Option B — one file (Recommended)")
+    >>> _choices_name("Option B — one file (Recommended)")
     'one file'
     """
     return _OPTION.sub("", plain(_RECOMMENDED.sub("", label))) or plain(label)

@@ -129,7 +129,7 @@ def technology_tags(text: str, tags: Mapping[str, str]) -> set[str]:
     """
     Return the tags of the terms that stand in `text` as words of their own, whatever their case.
 
-    >>> sorted(tags_in("Run PyTest, not `jest`.", {"pytest": "python", "jest": "javascript"}))
+    >>> sorted(technology_tags("Run PyTest, not `jest`.", {"pytest": "python", "jest": "javascript"}))
     ['javascript', 'python']
     """
     words = {word.strip(".,:;!?()`\"'").lower() for word in text.split()}

@@ -121,7 +121,7 @@ class SlotParser:
         Return the slots of a statement: those of its first sentence that words a choice.
 
         >>> parser.slots_of("Chose Redis over Memcached for the cache because it persists.")
-        Slots(chosen='Redis', rejected='Memcached', reason='it persists', subject='the cache')
+        Slots(chosen='Redis', rejected='Memcached', reason='it persists', subject='the cache', relation='')
         """
         if text not in self.remembered:  # a fact is folded, linked and merged in one run
             if len(self.remembered) >= _REMEMBERED_TEXTS:

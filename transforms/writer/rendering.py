@@ -93,7 +93,7 @@ def shortened_in_middle(text: str, chars: int) -> str:
     Return text of at most about `chars` characters: its beginning and its end.
 
     >>> shortened_in_middle("one two three four five six", 12)
-    'one two  […] ve six'
+    'one two  […]  six'
     """
     if len(text) <= chars:
         return text
