@@ -1,6 +1,13 @@
-"""`python -m cortex` is the `cortex` command."""
+"""`python -m cortex` is the `cortex` command, and imports nothing from the folder that it is called in."""
 
-from cortex.cli.main import main
+import os
+import sys
+
+# By `-m` Python looks there first, where a repository's own click.py or mcp.py would run as the user.
+if not sys.flags.safe_path and sys.path[0] != os.path.dirname(os.path.dirname(os.path.abspath(__file__))):
+    del sys.path[0]
+
+from cortex.cli.main import main  # noqa: E402
 
 if __name__ == "__main__":
     main()
