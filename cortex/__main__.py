@@ -4,7 +4,9 @@ import os
 import sys
 
 # By `-m` Python looks there first, where a repository's own click.py or mcp.py would run as the user.
-if not sys.flags.safe_path and sys.path[0] != os.path.dirname(os.path.dirname(os.path.abspath(__file__))):
+# For the same reason not by pathlib: of Python's own modules `os` is there before.
+_OWN = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH100, PTH120
+if not sys.flags.safe_path and sys.path[0] != _OWN:
     del sys.path[0]
 
 from cortex.cli.main import main  # noqa: E402

@@ -139,7 +139,7 @@ class Transcript:
 
     @property
     def last_said_at(self) -> datetime | None:
-        """When its last message was said, which a copy keeps and its file's time does not; None if unknown."""
+        """When its last message was said, which a copy keeps, unlike its file's time; None if unknown."""
         self._file.seek(max(0, self.size - ENDING_BYTES))
         for match in reversed(_TIMESTAMP.findall(self._file.read(ENDING_BYTES))):
             with suppress(ValueError):
