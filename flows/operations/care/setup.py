@@ -450,7 +450,7 @@ NOTHING = Backfill((), 0, 0)
 
 NO_HOOKS, BOTH = "none", "plugin and settings"
 # Until the briefs are published: reading, then embedding the memories. Only for estimates.
-FIRST_BRIEF_BYTES_PER_SECOND = 2_500_000
+FIRST_BRIEF_BYTES_PER_SECOND = 1_500_000
 LEAST_SECONDS = 5
 
 
