@@ -38,17 +38,9 @@ class SearchCandidate:
     """
 
     __slots__ = (
-        *(
-            "id",
-            "is_asking",
-            "is_lead_in",
-            "is_memory",
-            "is_persons",
-            "is_record",
-            "is_remembered",
-            "lexical",
-        ),
-        *("lexical", "lines", "place", "row", "score", "similarity", "sums_up", "text", "updated_at", "validity"),
+        *("id", "is_asking", "is_lead_in", "is_memory", "is_persons", "is_record", "is_remembered"),
+        *("lexical", "lines", "place", "row", "score", "similarity", "sums_up", "text", "updated_at"),
+        "validity",
     )
 
     def __init__(
@@ -225,7 +217,7 @@ def score_of_session(candidates: Sequence[SearchCandidate], numbers: Numbers) ->
             scores.setdefault(file, []).append(each.score)
     most, weight = int(numbers["session_rows"]), numbers["session_weight"]
     means = {file: math.fsum(nlargest(most, of_file)) / most for file, of_file in scores.items()}
-    remembered = numbers["remembered_weight"]
+    remembered = numbers.get("remembered_weight", 0.0)  # an index of an older version lacks it
     return [
         max(
             weight * max((means[file] for file in own), default=0.0),
