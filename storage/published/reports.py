@@ -212,9 +212,10 @@ _MEASURED_CORES = 2
 
 def expected_seconds(count: int, per_second: float) -> float:
     """Return how long `count` bytes take here that two idle cores do at `per_second`, by cores and load."""
-    busy = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
+    all_cores = os.cpu_count() or 1
     has_affinity = hasattr(os, "sched_getaffinity")  # not on macOS
-    cores = len(os.sched_getaffinity(0)) if has_affinity else os.cpu_count() or 1
+    cores = len(os.sched_getaffinity(0)) if has_affinity else all_cores
+    busy = os.getloadavg()[0] * cores / all_cores if hasattr(os, "getloadavg") else 0.0
     # A thread on each core, and every thread of the machine gets as much as any other.
     ours = cores * cores / (busy + cores)
     return count / per_second * max(1.0, _MEASURED_CORES / ours)

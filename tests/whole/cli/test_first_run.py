@@ -103,6 +103,7 @@ def test_one_bar_with_one_total_counts_the_texts_of_all_projects(cortex, monkeyp
 )
 def test_what_a_busy_or_smaller_machine_takes_is_expected_of_it(monkeypatch, cores, load, factor):
     monkeypatch.setattr(reports.os, "getloadavg", lambda: (load, 0.0, 0.0))
+    monkeypatch.setattr(reports.os, "cpu_count", lambda: cores)
     monkeypatch.setattr(reports.os, "sched_getaffinity", lambda pid: set(range(cores)), raising=False)
     assert reports.expected_seconds(7_000_000, 700_000) == pytest.approx(10 * factor)
 
