@@ -138,7 +138,7 @@ class Transcript:
         return cwd if cwd and "\0" not in cwd else None
 
     @property
-    def last_said_at(self) -> datetime | None:
+    def last_message_at(self) -> datetime | None:
         """When its last message was said, which a copy keeps, unlike its file's time; None if unknown."""
         self._file.seek(max(0, self.size - ENDING_BYTES))
         for match in reversed(_TIMESTAMP.findall(self._file.read(ENDING_BYTES))):

@@ -185,7 +185,7 @@ def _newest_of(context: Context, places: Sequence[Path]) -> _Newest:
 def _end_and_folder_of(path: Path, changed: float) -> tuple[float, str]:
     """Return when the last message of a transcript was said, else when its file changed, and its folder."""
     with suppress(OSError), open_transcript(path) as transcript:
-        said_at = transcript.last_said_at
+        said_at = transcript.last_message_at
         return said_at.timestamp() if said_at else changed, transcript.cwd or ""
     return changed, ""
 
