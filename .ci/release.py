@@ -48,6 +48,9 @@ def write_release(tree: Path, folder: Path) -> None:
     """Write wheel, sdist, constraints, notes and sums of this tree into the empty folder."""
     version = the_version(tree)
     add_locked_extra(tree)
+    add_address(tree, origin())
+    path = tree / "README.md"
+    path.write_text(standing_alone(path.read_text("utf-8")), "utf-8")
     # The wheel comes from the sdist, so that one that lacks a file fails here.
     build = [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(folder), str(tree)]
     built = subprocess.run(build, check=False, capture_output=True, text=True)
@@ -90,6 +93,32 @@ def add_locked_extra(tree: Path) -> None:
     path, table = tree / "pyproject.toml", "[project.optional-dependencies]\n"
     text = path.read_text("utf-8").replace(table, f"{table}locked = {json.dumps(pins)}\n")
     path.write_text(text, "utf-8")
+
+
+def origin() -> str:
+    """Return the address at which the repository is shown, by its remote `origin`; "" if none is known."""
+    asked = ["git", "-C", str(ROOT), "remote", "get-url", "origin"]
+    remote = subprocess.run(asked, check=False, capture_output=True, text=True).stdout.strip()
+    match = re.fullmatch(r"(?:https://|ssh://)?(?:[^@/]+@)?([\w.-]+\.\w+)[:/](.+?)(?:\.git)?/?", remote)
+    return f"https://{match[1]}/{match[2]}" if match else ""
+
+
+def add_address(tree: Path, address: str) -> None:
+    """Add where the repository is to this tree's pyproject.toml, if that is known."""
+    path, table = tree / "pyproject.toml", "[project.scripts]\n"
+    urls = f"[project.urls]\nRepository = {json.dumps(address)}\n\n" if address else ""
+    path.write_text(path.read_text("utf-8").replace(table, urls + table), "utf-8")
+
+
+def standing_alone(readme: str) -> str:
+    """
+    Return the README as an index shows it: links to files of the repository lead nowhere from there.
+
+    >>> standing_alone("![Brief](docs/brief.svg)\\n\\nSee [install](docs/install.md), [Claude](https://claude.com).")
+    'See install, [Claude](https://claude.com).'
+    """
+    pictureless = re.sub(r"!\[[^\]]*\]\((?!https?:)[^)]*\)\n*", "", readme)
+    return re.sub(r"\[([^\]]*)\]\((?!https?:|#)[^)]*\)", r"\1", pictureless)
 
 
 def needed(tree: Path) -> set[str]:

@@ -6,6 +6,7 @@ machine's address (DNS rebinding). So a request needs the host by number with th
 one-time link sets, and for a change the page's own origin and a token that only its forms hold.
 """
 
+import asyncio
 import hashlib
 import hmac
 import re
@@ -139,6 +140,8 @@ def _same(given: str, wanted: str) -> bool:
 
 # A form of these pages holds one memory's words at most.
 MOST_FORM_BYTES = 64_000
+# A browser on this machine sends it within milliseconds.
+MOST_FORM_SECONDS = 1.0
 JSON_ENDING = ".json"
 STATUS_OF = {
     NotFound: 404,
@@ -259,7 +262,12 @@ class Explorer:
         """Do what a form asks for, and lead to the page that shows it."""
         if self.is_read_only:
             return Response("The explorer was started read-only.\n", 403, media_type="text/plain")
-        body = await _body_of(request)
+        try:
+            async with asyncio.timeout(MOST_FORM_SECONDS):
+                body = await _body_of(request)
+        except TimeoutError:
+            closing = {"Connection": "close"}
+            return Response("The form did not come.\n", 408, closing, media_type="text/plain")
         form = dict(parse_qsl(body.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=200))
         if not self.gate.is_form(form.pop("token", "")):
             return Response("The form is not one of these pages'.\n", 403, media_type="text/plain")

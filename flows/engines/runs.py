@@ -209,6 +209,8 @@ def configure_prefect(home: Path) -> None:
         # run without it.
         "PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS": "60",
         "DO_NOT_TRACK": "1",
+        # Its servers and runs are started by `python -m`, which would import from the present folder first.
+        "PYTHONSAFEPATH": "1",
     }
     for name, value in chosen.items():
         os.environ.setdefault(name, value)

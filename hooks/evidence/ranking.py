@@ -34,12 +34,13 @@ class SearchCandidate:
     line) of a passage. `is_record` says that it is the record of a session, on many subjects, `is_asking`
     that it is a turn that asks (of the assistant: that it ends with a question), `is_persons` that a person
     said it, `is_lead_in` that the assistant only says what it does next, `sums_up` that it is a memory that
-    says less than the turns it rests on: a record or a plan.
+    says less than the turns it rests on: a record or a plan, `is_remembered` that somebody had it remembered.
     """
 
     __slots__ = (
-        *("id", "is_asking", "is_lead_in", "is_memory", "is_persons", "is_record", "lexical", "lines"),
-        *("place", "row", "score", "similarity", "sums_up", "text", "updated_at", "validity"),
+        *("id", "is_asking", "is_lead_in", "is_memory", "is_persons", "is_record", "is_remembered"),
+        *("lexical", "lines", "place", "row", "score", "similarity", "sums_up", "text", "updated_at"),
+        "validity",
     )
 
     def __init__(
@@ -60,13 +61,14 @@ class SearchCandidate:
         is_persons: bool = False,
         is_lead_in: bool = False,
         sums_up: bool = False,
+        is_remembered: bool = False,
         row: dict[str, Any] | None = None,
     ) -> None:
         self.id, self.text, self.lines, self.is_memory, self.place = id, text, lines, is_memory, place
         self.lexical, self.similarity, self.score = lexical, similarity, score
         self.updated_at, self.validity, self.is_record = updated_at, validity, is_record
         self.is_asking, self.is_persons, self.is_lead_in = is_asking, is_persons, is_lead_in
-        self.sums_up = sums_up
+        self.sums_up, self.is_remembered = sums_up, is_remembered
         self.row = row or {}
 
 
@@ -183,14 +185,18 @@ def lend_to_sources(
 
 
 def place_in_session(candidates: Sequence[SearchCandidate], numbers: Numbers) -> list[float]:
-    """Return what a row gains by standing late in its session, less what it loses by saying nothing."""
+    """
+    Return what a row gains by standing late in its session, less what it loses by saying nothing.
+
+    What somebody had remembered stands at the end of one that it is all of.
+    """
     last: dict[str, int] = {}
     for each in candidates:
         for file, line in each.lines:
             last[file] = max(last.get(file, 1), line)
     later, lead_in = numbers["later_weight"], numbers["lead_in_weight"]
     return [
-        later * max((line / last[file] for file, line in each.lines), default=0.0)
+        later * max((line / last[file] for file, line in each.lines), default=float(each.is_remembered))
         - (lead_in if each.is_lead_in else 0.0)
         for each in candidates
     ]
@@ -201,7 +207,8 @@ def score_of_session(candidates: Sequence[SearchCandidate], numbers: Numbers) ->
     Return what a row gains by standing in a session that is about the question.
 
     A session has the mean score of its `session_rows` best rows, what is missing of them counting as
-    average; `session_weight` of that is given.
+    average; `session_weight` of that is given. What somebody had remembered is all of its session: of its own
+    score `remembered_weight` is given.
     """
     scores: dict[str, list[float]] = {}
     files = [{file for file, _ in each.lines} for each in candidates]
@@ -210,7 +217,14 @@ def score_of_session(candidates: Sequence[SearchCandidate], numbers: Numbers) ->
             scores.setdefault(file, []).append(each.score)
     most, weight = int(numbers["session_rows"]), numbers["session_weight"]
     means = {file: math.fsum(nlargest(most, of_file)) / most for file, of_file in scores.items()}
-    return [weight * max((means[file] for file in own), default=0.0) for own in files]
+    remembered = numbers.get("remembered_weight", 0.0)  # an index of an older version lacks it
+    return [
+        max(
+            weight * max((means[file] for file in own), default=0.0),
+            remembered * max(each.score, 0.0) if each.is_remembered else 0.0,
+        )
+        for each, own in zip(candidates, files)
+    ]
 
 
 class Group:

@@ -426,6 +426,7 @@ def candidate_of(name: str, row: Row) -> SearchCandidate:
             validity=_validity(row, text),
             is_record=row["memory_type"] == "outcome",
             sums_up=row["memory_type"] in STATE_TYPES,
+            is_remembered=row["source_type"] == "explicit",
             row=row,
         )
     is_persons = row["kind"] in PEOPLE_KINDS

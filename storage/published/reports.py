@@ -203,16 +203,22 @@ SECONDS_BETWEEN_NOTES = 1.0
 READING, EMBEDDING = "extract", "embed"
 STEPS = (READING, EMBEDDING)
 
-# Measured on two idle cores, 25 MB of transcripts: 50 s until their prose is embedded, 8 s until it is read.
-# Only for estimates.
+# On two idle cores 25 MB of transcripts take 60 to 90 s until their prose is embedded, 8 s until it is read;
+# on two cores with 12 others at work 603 s were 644 by these numbers. Only for estimates.
 READ_BYTES_PER_SECOND = 3_000_000
-EMBEDDED_BYTES_PER_SECOND = 350_000
+EMBEDDED_BYTES_PER_SECOND = 300_000
+_MEASURED_CORES = 2
 
 
 def expected_seconds(count: int, per_second: float) -> float:
-    """Return how long `count` bytes take that two idle cores do at `per_second`, by this machine's load."""
-    busy = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
-    return count / per_second * max(1.0, (busy + 1) / (os.cpu_count() or 1))
+    """Return how long `count` bytes take here that two idle cores do at `per_second`, by cores and load."""
+    all_cores = os.cpu_count() or 1
+    has_affinity = hasattr(os, "sched_getaffinity")  # not on macOS
+    cores = len(os.sched_getaffinity(0)) if has_affinity else all_cores
+    busy = os.getloadavg()[0] * cores / all_cores if hasattr(os, "getloadavg") else 0.0
+    # A thread on each core, and every thread of the machine gets as much as any other.
+    ours = cores * cores / (busy + cores)
+    return count / per_second * max(1.0, _MEASURED_CORES / ours)
 
 
 @dataclass(frozen=True)
@@ -240,14 +246,17 @@ class RunProgress:
     def seconds_left(self) -> float:
         """Return about how long it still takes, by the speed of the present step once it shows one."""
         took, done = self.noted_at - self.stage_began_at, self.done - self.stage_began_done
-        is_reading, share = self.stage == READING, (self.total - self.done) / max(1, self.total)
+        is_reading, rest = self.stage == READING, self.total - self.done
         read = self.total if is_reading else self.read_bytes
-        left = share * expected_seconds(
-            read, READ_BYTES_PER_SECOND if is_reading else EMBEDDED_BYTES_PER_SECOND
-        )
+        rate = READ_BYTES_PER_SECOND if is_reading else EMBEDDED_BYTES_PER_SECOND
+        left = rest / max(1, self.total) * expected_seconds(read, rate)
+        after = expected_seconds(read, EMBEDDED_BYTES_PER_SECOND) if is_reading else 0.0
         if took > 0 and done > 0:  # what was done before the step was first noted took none of this time
-            left = took * (self.total - self.done) / done
-        return left + (expected_seconds(read, EMBEDDED_BYTES_PER_SECOND) if is_reading else 0.0)
+            left = took * rest / done
+            # What slows down one step does the next too; the load counts this run as well by now.
+            if is_reading:
+                after = read / EMBEDDED_BYTES_PER_SECOND * max(1.0, took * rate / done)
+        return left + after
 
     @property
     def words(self) -> str:

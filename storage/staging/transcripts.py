@@ -4,8 +4,9 @@ import hashlib
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from functools import cached_property
 from io import BytesIO, RawIOBase
 from pathlib import Path
@@ -41,6 +42,9 @@ OPENING_BYTES = 256 * 1024
 ZSTD = b"\x28\xb5\x2f\xfd"
 
 _CWD = re.compile(rb'"cwd":\s*"((?:[^"\\]|\\.)*)"')
+# Of a message's own record, not within the text of one. Records are mostly shorter than what is looked at.
+_TIMESTAMP = re.compile(rb'[{,]\s*"timestamp":\s*"([^"\\]{1,40})"')
+ENDING_BYTES = 256 * 1024
 _OPENING_CWD = re.compile(rb"<cwd>([^<\\]+)</cwd>|Current working directory: ([^\\\"]+)")
 
 # Lines that are appended; lines that were compressed; one JSON object that is rewritten each time.
@@ -132,6 +136,15 @@ class Transcript:
         except orjson.JSONDecodeError:
             return None
         return cwd if cwd and "\0" not in cwd else None
+
+    @property
+    def last_message_at(self) -> datetime | None:
+        """When its last message was said, which a copy keeps, unlike its file's time; None if unknown."""
+        self._file.seek(max(0, self.size - ENDING_BYTES))
+        for match in reversed(_TIMESTAMP.findall(self._file.read(ENDING_BYTES))):
+            with suppress(ValueError):
+                return datetime.fromisoformat(match.decode("utf-8", "replace")).astimezone(UTC)
+        return None
 
     def fingerprint(self, length: int) -> str:
         """Return a hash of the file's first `length` bytes, as they are now."""

@@ -33,6 +33,8 @@ def release(tmp_path_factory: pytest.TempPathFactory) -> Path:
     author = ("-c", "user.name=Ada", "-c", "user.email=ada@example.org", "-c", "commit.gpgsign=false")
     for words in (("init", "--quiet"), ("add", "."), (*author, "commit", "--quiet", "-m", "All")):
         subprocess.run(["git", "-C", str(clone), *words], check=True)
+    remote = ("remote", "add", "origin", "git@example.org:ada/cortex.git")
+    subprocess.run(["git", "-C", str(clone), *remote], check=True)
     subprocess.run([sys.executable, ".ci/release.py"], cwd=clone, check=True, capture_output=True)
     return clone / "dist"
 
@@ -54,6 +56,16 @@ def test_a_release_has_its_sums_and_what_changed(release: Path):
     subprocess.run(["sha256sum", "--check", "--quiet", "SHA256SUMS"], cwd=release, check=True)
     assert "### Fixed" in (release / "notes.md").read_text("utf-8")
     assert (release / "constraints.txt").read_bytes() == (ROOT / "constraints.txt").read_bytes()
+
+
+def test_what_an_index_shows_has_no_link_that_leads_nowhere(release: Path):
+    (wheel,) = release.glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
+        metadata = archive.read(name).decode()
+    targets = re.findall(r"\]\(([^)]+)\)", metadata)
+    assert targets and all(target.startswith(("https://", "#")) for target in targets)
+    assert "Project-URL: Repository, https://example.org/ada/cortex" in metadata
 
 
 def test_the_extra_locked_pins_all_that_cortex_needs(release: Path):

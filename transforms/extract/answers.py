@@ -114,7 +114,8 @@ def agreed_candidates(turns: Sequence[Turn], phrases: Phrasebook) -> Iterator[Ca
         if taken is not None and before is not None:
             words = taken.text.removeprefix("Agreed: ")
             is_step = taken.is_procedure or bool(
-                phrases.bare_request.search(words) and not phrases.binding.search(words)
+                (phrases.bare_request.search(words) and not phrases.binding.search(words))
+                or phrases.chatter.search(words)
             )
             yield Candidate(
                 turn, (line_of(turn), line_of(before)), taken.text,

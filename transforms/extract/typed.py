@@ -177,8 +177,13 @@ def _persons_own(passage: Passage) -> Passage:
 
 
 def _lasting(passage: Passage, lexicon: Lexicon) -> list[str]:
-    parts = lexicon.standing_in(passage.text)
-    return [part for part in parts if latin_length(part) >= SHORTEST_LASTING_CHARS]
+    return [
+        part
+        for part in lexicon.standing_in(passage.text)
+        if latin_length(part) >= SHORTEST_LASTING_CHARS
+        and not part.endswith(":")  # a heading
+        and not lexicon.phrases.chatter.search(part)
+    ]
 
 
 def _without(removed: set[str], given: list[Passage]) -> list[Passage]:
@@ -204,6 +209,7 @@ def _telling(text: str, phrases: Phrasebook) -> str:
         for part in parts
         if latin_length(part.strip(" .!")) >= SHORTEST_SENTENCE_CHARS
         and not (phrases.talk.match(part) or is_question(part) or phrases.errand.match(part))
+        and not phrases.chatter.search(part)
     ]
     ended = [part if part[-1:] in ".!?。！？:" else f"{part}." for part in telling[:-1]]
     return in_line(*ended, *telling[-1:])

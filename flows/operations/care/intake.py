@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 # Two minutes for the first brief, at 25 s an answer with the start of a client.
 FIRST_SESSIONS = 3
-# To learn a transcript's folder its beginning is read: 1 ms each.
+# To learn a transcript's folder and last message its ends are read: 1 ms each.
 MOST_OPENED = 500
 
 
@@ -172,8 +172,9 @@ def _newest_of(context: Context, places: Sequence[Path]) -> _Newest:
     quiet_since = context.now.timestamp() - 60 * context.policy.threshold("writer_quiet_minutes")
     paths = [path for place in places for path in find_transcripts(place) if agent_of(path.name) is None]
     aged = sorted(((changed_at(path), path) for path in paths), reverse=True)
-    over = [path.absolute() for at, path in aged if at <= quiet_since]
-    opened = [(path, _folder_of(path)) for path in over[:MOST_OPENED]]
+    over = [(at, path.absolute()) for at, path in aged if at <= quiet_since]
+    looks = sorted(((*_end_and_folder_of(path, at), path) for at, path in over[:MOST_OPENED]), reverse=True)
+    opened = [(path, folder) for _, folder, path in looks]
     here = [path for path, folder in opened if _is_within(folder, str(context.folder))]
     if here:
         return _Newest(str(context.folder), here[:FIRST_SESSIONS])
@@ -181,10 +182,12 @@ def _newest_of(context: Context, places: Sequence[Path]) -> _Newest:
     return _Newest(folder, [path for path, other in opened if folder and other == folder][:FIRST_SESSIONS])
 
 
-def _folder_of(path: Path) -> str:
+def _end_and_folder_of(path: Path, changed: float) -> tuple[float, str]:
+    """Return when the last message of a transcript was said, else when its file changed, and its folder."""
     with suppress(OSError), open_transcript(path) as transcript:
-        return transcript.cwd or ""
-    return ""
+        said_at = transcript.last_message_at
+        return said_at.timestamp() if said_at else changed, transcript.cwd or ""
+    return changed, ""
 
 
 def _is_within(folder: str, top: str) -> bool:

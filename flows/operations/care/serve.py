@@ -40,7 +40,7 @@ def serve(context: Context, port: int, is_up: Callable[[str], None], cron: str =
     if answers(f"{address}/api"):
         raise UsageError(f"a Prefect server answers at {address} already.", "Look there, or give --port.")
     configure_prefect(context.home)
-    command = [sys.executable, "-m", "prefect", "server", "start", "--host", HOST, "--port", str(port)]
+    command = [sys.executable, "-P", "-m", "prefect", "server", "start", "--host", HOST, "--port", str(port)]
     environment = {**os.environ, "PREFECT_API_URL": f"{address}/api"}
     note_serving(context.home, f"{address}/api")
     is_up(address)

@@ -13,7 +13,6 @@ from cortex.flows.engines.runs import Backfill, look_for, read_only_run
 from cortex.flows.operations.care.config import OpenContext, SettingChange, set_setting
 from cortex.flows.operations.care.intake import FIRST_SESSIONS, transcript_folders
 from cortex.hooks import background
-from cortex.storage.ground.files import modified_at
 from cortex.storage.machine.background_run import note_engine
 from cortex.storage.machine.client_program import (
     add_tools,
@@ -451,7 +450,7 @@ NOTHING = Backfill((), 0, 0)
 
 NO_HOOKS, BOTH = "none", "plugin and settings"
 # Until the briefs are published: reading, then embedding the memories. Only for estimates.
-FIRST_BRIEF_BYTES_PER_SECOND = 2_500_000
+FIRST_BRIEF_BYTES_PER_SECOND = 1_500_000
 LEAST_SECONDS = 5
 
 
@@ -603,20 +602,18 @@ def brief_to_show(context: Context) -> ShownBrief | None:
 
     None if nothing is published.
     """
-    store = context.open_store()
-    sessions: dict[str, set[str | None]] = {}
-    worked_at: dict[str, float] = {}
-    for transcript, cursor in store.lake.manifest.cursors.items():
-        project_id = store.projects.canonical(cursor.project_id)
-        sessions.setdefault(project_id, set()).add(cursor.session_id)
-        worked_at[project_id] = max(worked_at.get(project_id, 0.0), modified_at(Path(transcript)))
+    store, run = context.open_store(), read_only_run(context, with_model=False)
+    ends: dict[str, list[datetime]] = {}
+    for session in run.readings.sessions().to_pylist():
+        ends.setdefault(session["project_id"], []).append(session["ended_at"])
     here = store.projects.known(str(context.folder))
-    for project_id in sorted(sessions, key=lambda each: (each != here, -worked_at[each], each)):
+    worked_at = {project_id: max(at).timestamp() for project_id, at in ends.items()}
+    for project_id in sorted(ends, key=lambda each: (each != here, -worked_at[each], each)):
         if text := store.published.brief(project_id):
-            is_read = read_only_run(context, with_model=False).is_read_by_model(project_id)
+            is_read = run.is_read_by_model(project_id)
             written_by = context.settings.models.writer_model if is_read else "rules"
             name = store.projects.name_of(project_id)
-            return ShownBrief(name, len(sessions[project_id]), text, written_by)
+            return ShownBrief(name, len(ends[project_id]), text, written_by)
     return None
 
 

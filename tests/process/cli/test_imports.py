@@ -1,8 +1,10 @@
 """What a command imports: most of the time that a question takes is spent on it."""
 
+import os
 import subprocess
 import sys
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -73,3 +75,29 @@ def test_other_threads_find_the_package_itself_while_one_spares_it(tmp_path, mon
         thread.start()
         thread.join()
     assert levels == [4]
+
+
+HOSTILE = ("click", "mcp", "typing", "tomlkit", "orjson", "duckdb", "pyarrow", "lancedb", "rich", "storage")
+INITIALIZE = (
+    b'{"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": "2025-11-25", '
+    b'"capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}}\n'
+)
+
+
+@pytest.mark.parametrize("words", [("mcp",), ("list",), ("recall", "what do we use")])
+def test_python_m_cortex_runs_no_module_of_the_folder_it_is_called_in(tmp_path, words):
+    """A client whose `.mcp.json` names `python -m cortex mcp` starts it in the repository."""
+    sprung, folder = tmp_path / "sprung", tmp_path / "repository"
+    folder.mkdir()
+    for name in HOSTILE:
+        (folder / f"{name}.py").write_text(f"open({str(sprung)!r}, 'a').write({name!r})\n")
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONSAFEPATH"}
+    run = subprocess.run(
+        [sys.executable, "-m", "cortex", *words],
+        cwd=folder,
+        env={**environment, "HOME": str(tmp_path), "PYTHONPATH": str(Path(__file__).parents[3])},
+        input=INITIALIZE,
+        capture_output=True,
+    )
+    assert not sprung.exists(), sprung.read_text()
+    assert words != ("mcp",) or b'"serverInfo"' in run.stdout, run.stderr

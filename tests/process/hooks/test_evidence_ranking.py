@@ -21,6 +21,7 @@ from cortex.hooks.evidence.ranking import (
     fuse,
     lend,
     lend_to_sources,
+    ranked,
     reciprocal_ranks,
     standardised,
 )
@@ -43,6 +44,17 @@ def changed(candidate: SearchCandidate, **values: Any) -> SearchCandidate:
     for name, value in values.items():
         setattr(other, name, value)
     return other
+
+
+def test_what_somebody_had_remembered_comes_before_talk_of_it_in_a_session_about_the_question() -> None:
+    talk = [
+        SearchCandidate(f"t{line}", "talk", frozenset({("s", line)}), lexical=9.0 - line, similarity=0.5)
+        for line in range(1, 6)
+    ]
+    fact = SearchCandidate("f", "fact", is_memory=True, lexical=8.0, similarity=0.5, is_remembered=True)
+    assert ranked([*talk, fact], NUMBERS)[0].id == "f"
+    assert ranked([*talk, changed(fact, is_remembered=False)], NUMBERS)[0].id != "f"
+    assert ranked([*talk, changed(fact, lexical=3.0, similarity=0.1)], NUMBERS)[0].id != "f"
 
 
 def test_a_row_good_in_both_lists_is_first() -> None:

@@ -1,11 +1,17 @@
 """Nobody but the browser that opened the link may ask, and nothing changes without a form of these pages."""
 
+import http.client
 import re
+import threading
+import time
 
 import pytest
 
 from cortex.explorer.application import ANSWER_HEADERS, AccessGate
+from cortex.explorer.server import listen, serve_pages
 from cortex.explorer.views import NAVIGATION
+from cortex.flows.context import Context
+from cortex.storage.settings.settings import load_settings
 from tests.browsing import HOST, Browser, explorer_of
 
 PAGES = [address for address, _, _ in NAVIGATION]
@@ -108,6 +114,30 @@ def test_no_answer_leads_to_a_place_outside(reader):
 
 def test_a_huge_form_is_not_read(browser, memory):
     assert browser.send(f"/memory/{memory['memory_id']}/edit", text="x" * 100_000).status_code == 403
+
+
+def test_a_form_that_never_comes_is_answered_and_nobody_waits_for_it(tmp_path):
+    listening = listen(Context(load_settings(tmp_path), folder=tmp_path))
+    gate, is_up = listening.explorer.gate, threading.Event()
+    serving = threading.Thread(target=serve_pages, args=(listening, 30, is_up.set), daemon=True)
+    serving.start()
+    assert is_up.wait(20)
+
+    def asking(method: str, path: str, **headers: str) -> http.client.HTTPConnection:
+        connection = http.client.HTTPConnection(gate.host, timeout=10)
+        connection.request(method, path, headers=headers)
+        return connection
+
+    entered = asking("GET", f"/enter?token={gate.link_token}").getresponse()
+    headers = {"Cookie": entered.headers["Set-Cookie"].split(";")[0], "Origin": gate.origin}
+    began = time.monotonic()
+    waiting = asking("POST", "/run", **headers, **{"Content-Length": "9"})
+    assert asking("GET", "/static/icon.svg", **headers).getresponse().status == 200
+    answer = waiting.getresponse()
+    assert (answer.status, answer.headers["Connection"]) == (408, "close")
+    assert time.monotonic() - began < 5
+    listening.explorer.asked_at = time.monotonic() - 10_000
+    serving.join(20)
 
 
 def test_two_explorers_have_two_cookies_and_two_tokens():

@@ -71,6 +71,38 @@ def test_a_request_a_fault_and_a_question_are_events_alone(events: Shown, words:
     assert all(row["memory_type"] is None and row["confidence"] < 0.5 for row in rows)
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        "Would these arguments always be in the gauge's build file or only in special cases like the mast",
+        "Who told you that we do this for the gauges, everything real is done by the executor anyways",
+        "We made a boo boo, we should have run the tests before the commit as the bump changed the lock :(",
+        "What's better yet, it will be not just you but your sibling agent eating our own dog food instead.",
+        "Ok now let's finalize v0.11.6",
+        "Dig into the overlap of the gauges first",
+        "I'd like to ask you to add a details element with the title of the harbour page",
+        "I actually don't like much this idea, and I struggled with it in the harbour project.",
+        "Como puedo crear una lista de mareas y otra siempre sin mareas usando el medidor",
+        'print(f"Porcentaje de cada marea: {len(mareas) / total}%")',
+        "Porcentajes de cada marea de siempre:",
+    ],
+)
+def test_chatter_is_no_memory(shown: Shown, words: str) -> None:
+    assert typed(shown(prompt(words), text("Done."))) == []
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "I'd like to ask you to never push to the harbour's main branch.",
+        "Why not use the push feed for the gauges, let's do that instead of polling.",
+        "We should have a dev branch for the gauges, and never commit to main.",
+    ],
+)
+def test_what_only_sounds_like_chatter_stays(shown: Shown, words: str) -> None:
+    assert len(typed(shown(prompt(words), text("Done.")))) == 1
+
+
 def test_pasted_words_are_nobodys(events: Shown) -> None:
     rows = events(prompt(f"{REVIEW}\n\n{PAGE}\n\nnot sure about the first one, what do you say?"))
     assert not [row for row in rows if "exits with 0" in row["text"] or "equivalent" in row["text"]]

@@ -97,11 +97,21 @@ def test_one_bar_with_one_total_counts_the_texts_of_all_projects(cortex, monkeyp
         assert list(done) == sorted(done) and done[-1] == totals[0]
 
 
-@pytest.mark.parametrize(("load", "factor"), [(0.0, 1.0), (3.0, 2.0), (7.0, 4.0)])
-def test_what_a_busy_machine_takes_is_expected_of_it(monkeypatch, load, factor):
+@pytest.mark.parametrize(
+    ("cores", "load", "factor"),
+    [(2, 0.0, 1.0), (2, 1.0, 1.5), (2, 2.0, 2.0), (2, 6.0, 4.0), (1, 0.0, 2.0), (1, 1.0, 4.0), (8, 4.0, 1.0)],
+)
+def test_what_a_busy_or_smaller_machine_takes_is_expected_of_it(monkeypatch, cores, load, factor):
     monkeypatch.setattr(reports.os, "getloadavg", lambda: (load, 0.0, 0.0))
-    monkeypatch.setattr(reports.os, "cpu_count", lambda: 2)
+    monkeypatch.setattr(reports.os, "cpu_count", lambda: cores)
+    monkeypatch.setattr(reports.os, "sched_getaffinity", lambda pid: set(range(cores)), raising=False)
     assert reports.expected_seconds(7_000_000, 700_000) == pytest.approx(10 * factor)
+
+
+def test_how_fast_it_reads_says_how_long_embedding_takes(monkeypatch):
+    monkeypatch.setattr(reports, "expected_seconds", lambda count, per_second: 9 * count / per_second)
+    state = reports.RunProgress("backfill", 1, 0, "extract", 0, 10, 15_000_000, 30_000_000, 30_000_000)
+    assert state.seconds_left == pytest.approx(10 + 2 * 30e6 / reports.EMBEDDED_BYTES_PER_SECOND)
 
 
 def test_what_was_done_before_a_step_is_no_part_of_its_speed(tmp_path, monkeypatch):

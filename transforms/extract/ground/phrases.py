@@ -140,6 +140,7 @@ class Phrasebook:
     bare_request: Phrase
     binding: Phrase
     calls: Phrase
+    chatter: Phrase
     chore: Phrase
     chosen_value: Phrase
     complaint: Phrase
