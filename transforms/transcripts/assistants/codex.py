@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 import orjson
 
-from cortex.hooks.prose.plain import without_private
+from cortex.hooks.prose.plain import has_private_tag, without_private
 from cortex.transforms.transcripts.assistants.parsed_turn import (
     Adapter,
     Assistant,
@@ -326,7 +326,7 @@ def _text_of(block: object) -> str:
 
 def _from_user(texts: list[str], head: Head) -> list[Utterance]:
     """Classify each block by itself; what a person typed in several is one prompt."""
-    if len(texts) > 1 and any("private>" in text.lower() for text in texts):
+    if len(texts) > 1 and any(map(has_private_tag, texts)):
         texts = ["\n".join(texts)]  # a private passage may reach over several blocks
     typed = [utterance for text in texts for utterance in _from_typed(without_private(text).strip(), head)]
     prompts = [utterance.text for utterance in typed if utterance.kind in ("prompt", "program")]
