@@ -271,6 +271,19 @@ def parsed_turns(record: Record, head: Head) -> list[ParsedTurn] | None:
     return None if utterances is None else _with_envelope(utterances, record, item, head)
 
 
+def folder_in(record: Record) -> str:
+    """Return the folder of a turn's context, or of the environment that the model is told."""
+    payload = record.get("payload", record)
+    if not isinstance(payload, Mapping):
+        return ""
+    if record.get("type") == "turn_context":
+        return string(payload.get("cwd"))
+    content = payload.get("content") if payload.get("role") == "user" else None
+    texts = [_text_of(block) for block in content] if isinstance(content, list) else []
+    told = [inside_tag(text, "cwd").strip() for text in texts if text.startswith("<environment_context")]
+    return told[-1] if told else ""
+
+
 def _with_envelope(utterances: list[Utterance], record: Record, item: Record, head: Head) -> list[ParsedTurn]:
     said_at = record.get("timestamp")
     is_answer = item.get("role") == "assistant" or item.get("type") == "reasoning"
@@ -360,6 +373,6 @@ ASSISTANT = Assistant(
     "CODEX_HOME",
     ".codex",
     ("sessions", "archived_sessions"),
-    Adapter(is_own, head_of, parsed_turns, SILENT),
+    Adapter(is_own, head_of, parsed_turns, SILENT, folder_in=folder_in),
     re.compile(r".*/rollout-.*\.jsonl\.zst", re.DOTALL),
 )
