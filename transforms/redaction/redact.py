@@ -186,6 +186,11 @@ def _looks_in_column(key: str, value: str) -> bool:
     return len(value) >= 12 and not _is_harmless(key, value) and _looks_unbroken(key, value)
 
 
+def _looks_printed(key: str, value: str) -> bool:
+    """The one line that a command printed: with a digit, no stand-in, no path, no address."""
+    return _has_digit(value) and not _is_placeholder(value) and not value.startswith(("/", "http", "sha256:"))
+
+
 def _looks_seed(key: str, value: str) -> bool:
     """Words of a wallet: among them are none of those that hold every sentence together."""
     return not {"the", "and", "for", "are", "your", "from", "not", "was"} & set(value.lower().split())
@@ -337,6 +342,7 @@ JUDGES: dict[str, Callable[[str, str], bool]] = {
     "cookie": _looks_cookie,
     "unnamed": _looks_unnamed,
     "column": _looks_in_column,
+    "printed": _looks_printed,
     "seed": _looks_seed,
 }
 
@@ -391,7 +397,8 @@ class Redactor:
         personal = secret_rules.PERSONAL_RULES if personal_data else ()
         parts = (
             [*map(_ours, TOKEN_RULES)],
-            [*map(_ours, (*secret_rules.RULES, *PLACE_RULES, *personal))],
+            [*map(_ours, (*secret_rules.RULES, *personal))],
+            *([*map(_ours, rules)] for rules in PLACE_RULES),
             [*_keyword_rules(secret_rules.KEYWORD_RULES)],
             [*_keyword_rules(secret_rules.PAIR_RULES), *_detector_rules()],
         )
