@@ -676,3 +676,19 @@ _WORDS = (
 
 # By where they stand: one scan looks for each of these.
 PLACE_RULES = (COMMANDS, _FILES, (*HEADERS, *_WORDS))
+
+# What no rule above has in view: a word for a secret, and behind it on its line what looks thrown by chance.
+_NEAR_WORD = (
+    r"(?i:(?:\b|_)pass(?:word|wd|phrase|code)?(?:\b|_)|password|passwor?t|\bpwd?\b|_pw\b|secret|\btoken\b"
+    r"|_token|"
+    r"credential|api.?key|\blog-?in\b|\bauth\b|_auth\b|auth_)"
+)
+NEAR = (
+    Rule("secret",
+        rf"{_NEAR_WORD}[^\n]{{0,60}}?{QUOTE}([^\s\"'`\\,;:|<>(){{}}\[\]]{{10,64}}){QUOTE}", _NEAR_WORD,
+        "near", "in quotes"),
+    Rule("secret",
+        rf"{_NEAR_WORD}[^\n]{{0,60}}?[\s:=/,]([^\s\"'`\\,;:/|<>(){{}}\[\]]*\d[^\s\"'`\\,;:/|<>(){{}}\[\]]*)"
+        rf"(?:[\s,;&'\"]|$)",
+        _NEAR_WORD, "near", "the first word with a digit"),
+)  # fmt: skip

@@ -484,6 +484,12 @@ My password's @, change it later.
 ada's pw → @
 username: ada, pass phrase: "harbour lantern gravel cobalt"
 proxy = ada:<a20>%at%proxy.example.org
+cy.get('#password').type('<a14>')
+driver.find_element(By.ID, "password").send_keys("<a14>")
+the staging login is ada / <a14>
+[INFO] rotated api key from <a32> to <a32>
+cmdkey /add:srv /user:ada /pass:<a14>
+http_auth = ada,<a14>
 """
 
 STAYS = """
