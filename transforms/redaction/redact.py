@@ -411,7 +411,7 @@ class Redactor:
             *([*map(_ours, rules)] for rules in PLACE_RULES),
             [*_keyword_rules(secret_rules.KEYWORD_RULES)],
             [*_keyword_rules(secret_rules.PAIR_RULES), *_detector_rules()],
-            [*map(_ours, secret_rules.NEAR)],  # last: what a rule knows by name is marked as that
+            [*map(_ours, secret_rules.NEARBY)],  # last: what a rule knows by name is marked as that
         )
         self._rules = [rule for part in parts for _, rule in part]
         # Not a rule: the same scan tells whether a text reads otherwise than it stands.

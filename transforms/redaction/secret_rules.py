@@ -683,7 +683,7 @@ _NEAR_WORD = (
     r"|_token|"
     r"credential|api.?key|\blog-?in\b|\bauth\b|_auth\b|auth_)"
 )
-NEAR = (
+NEARBY = (
     Rule("secret",
         rf"{_NEAR_WORD}[^\n]{{0,60}}?{QUOTE}([^\s\"'`\\,;:|<>(){{}}\[\]]{{10,64}}){QUOTE}", _NEAR_WORD,
         "near", "in quotes"),

@@ -272,7 +272,7 @@ def parsed_turns(record: Record, head: Head) -> list[ParsedTurn] | None:
 
 
 def folder_in(record: Record) -> str:
-    """Return the folder of a turn's context, or of the environment that the model is told."""
+    """Return the folder of a turn's context, or of the environment that the model is named."""
     payload = record.get("payload", record)
     if not isinstance(payload, Mapping):
         return ""
@@ -280,8 +280,8 @@ def folder_in(record: Record) -> str:
         return string(payload.get("cwd"))
     content = payload.get("content") if payload.get("role") == "user" else None
     texts = [_text_of(block) for block in content] if isinstance(content, list) else []
-    told = [inside_tag(text, "cwd").strip() for text in texts if text.startswith("<environment_context")]
-    return told[-1] if told else ""
+    named = [inside_tag(text, "cwd").strip() for text in texts if text.startswith("<environment_context")]
+    return named[-1] if named else ""
 
 
 def _with_envelope(utterances: list[Utterance], record: Record, item: Record, head: Head) -> list[ParsedTurn]:
