@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import os
+import re
 from functools import lru_cache
 
 TYPE_CHECKING = False
 if TYPE_CHECKING or __package__:
     from cortex.hooks import ticket
+    from cortex.hooks.evidence.lazy import lazy
+    from cortex.hooks.prose import plain
 else:
     import ticket
+    from evidence.lazy import lazy
+    from prose import plain
 
 # In the environment of the client; "0" and nothing leave it off.
 OFF_SWITCH = "CORTEX_OFF"
-# In the first prompt, as a word of its own; its capitals do not matter.
-PRIVATE_WORD = "#private"
+# In the first prompt, as a word of its own; its capitals do not matter. Part of a name it is not.
+_WORD = lazy(r"(?<![\w#/&.-])#private(?![\w-]|[.(]\w)", re.IGNORECASE)
 # Below staging: an empty file for each private session, named by it. The transcript itself tells nothing of
 # the switch, and a sweep or a backfill would find it.
 PRIVATE_FOLDER = "private"
-
-_PUNCTUATION = ".,;:!?()[]\"'"
 
 
 def is_switched_off() -> bool:
@@ -31,10 +34,12 @@ def is_word_in(prompt: str) -> bool:
     """
     Return whether a prompt asks for a private session.
 
-    >>> is_word_in("#Private: what is this lump?"), is_word_in("make it a #private_field")
+    Entities, wide letters and unseen signs hide the word from nobody: where in doubt, it is private.
+
+    >>> is_word_in("＃Ｐrivate: what is this lump?"), is_word_in("make it a #private_field")
     (True, False)
     """
-    return any(word.strip(_PUNCTUATION).lower() == PRIVATE_WORD for word in prompt.split())
+    return bool(_WORD.search(plain.as_it_reads(prompt)))
 
 
 def is_private(staging: str, transcript: str) -> bool:

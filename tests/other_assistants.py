@@ -45,7 +45,7 @@ class Codex:
         self.item(type="message", role="developer", content=[{"type": "input_text", "text": "<permissions>"}])
         for text in (INSTRUCTIONS, ENVIRONMENT):
             self.item(type="message", role="user", content=[{"type": "input_text", "text": text}])
-        self._add("turn_context", cwd=cwd, model="gpt-5.5", approval_policy="on-request")
+        self.moved(cwd)
 
     def user(self, *texts: str) -> "Codex":
         """Add a prompt, as the item that the model gets and as the event that the screen shows."""
@@ -79,6 +79,13 @@ class Codex:
     def item(self, **payload: object) -> "Codex":
         """Add a response item."""
         return self._add("response_item", **payload)
+
+    def moved(self, folder: str, *, is_told: bool = False) -> "Codex":
+        """Go on in another folder, as the program notes for itself, or as it tells its model."""
+        if not is_told:
+            return self._add("turn_context", cwd=folder, model="gpt-5.5", approval_policy="on-request")
+        text = f"<environment_context>\n  <cwd>{folder}</cwd>\n</environment_context>"
+        return self.item(type="message", role="user", content=[{"type": "input_text", "text": text}])
 
     def compacted(self, message: str) -> "Codex":
         """Add a compaction with the messages it keeps."""

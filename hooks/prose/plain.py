@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 
 TYPE_CHECKING = False
 if TYPE_CHECKING or __package__ != "prose":
@@ -43,8 +44,10 @@ _IMAGE = lazy(r"!+(?=\[)")
 _LEAD = lazy(r"^(?:(?:[#>*+=|~_-]+|\d{1,9}[.)])(?:\s+|$))+")
 LINK = lazy(r"!?\[([^\[\]]*)\]\((?:[^()]|\([^()]*\))*\)")
 EMPHASIS = lazy(r"\*\*|__|(?<![\w*])\*(?=\S)|(?<=\S)\*(?![\w*])")
-# As people type it: with a space in it, or in the full-width signs of an input method.
-_PRIVATE_TAG = lazy(r"[<＜]\s{0,9}(?:([/／])\s{0,9})?private\s{0,9}[>＞]", re.IGNORECASE)
+# As people type it, with spaces in it; wide letters, unseen signs and entities are read first.
+_PRIVATE_TAG = lazy(r"<\s{0,9}(?:(/)\s{0,9})?private\s{0,9}>", re.IGNORECASE)
+# "&amp;lt;" was escaped twice; oftener nobody escapes what they type.
+_MOST_ESCAPES = 2
 # Taking a passage out may bring the halves of another tag together; by hand nobody comes as far as this.
 _MOST_PASSES = 4
 _DAY = lazy(r"(\d{4})-(\d\d)-(\d\d)T")
@@ -170,6 +173,7 @@ def without_private(text: str) -> str:
     >>> without_private("use A <private>and <private>B</private></private>here")
     'use A here'
     """
+    text = _read_as_meant(text)
     for _ in range(_MOST_PASSES):
         if "private" not in text.lower():
             return text
@@ -179,6 +183,37 @@ def without_private(text: str) -> str:
         text = shorter
     left = next((tag.start() for tag in _PRIVATE_TAG.finditer(text) if not tag[1]), len(text))
     return text[:left]
+
+
+def has_private_tag(text: str) -> bool:
+    """Return whether a tag opens or closes a private passage in `text`."""
+    return bool(_PRIVATE_TAG.search(_read_as_meant(text)))
+
+
+def _read_as_meant(text: str) -> str:
+    """Return `text` as it is, or as it reads where only so another private tag is seen in it."""
+    meant = as_it_reads(text)
+    is_plainer = meant is not text and "private" in meant.lower()
+    return meant if is_plainer and _tags_in(meant) > _tags_in(text) else text
+
+
+def _tags_in(text: str) -> int:
+    return sum(1 for _ in _PRIVATE_TAG.finditer(text))
+
+
+def as_it_reads(text: str) -> str:
+    """
+    Return `text` with its entities resolved, without unseen signs, and with plain letters for wide ones.
+
+    >>> as_it_reads("&lt;pri\\u200bvate&gt; \\uff03now")
+    '<private> #now'
+    """
+    if "&" in text:
+        import html  # 2 ms, which most texts need not spend
+
+        for _ in range(_MOST_ESCAPES):
+            text = html.unescape(text)
+    return text if text.isascii() else unicodedata.normalize("NFKC", visible(text, keeps_lines=True))
 
 
 def _outside_private(text: str) -> str:

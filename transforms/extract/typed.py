@@ -39,6 +39,7 @@ from cortex.transforms.extract.ground.statements import (
     passages,
 )
 from cortex.transforms.policy import Policy
+from cortex.transforms.words.orders import plain_letters
 from cortex.transforms.words.sentences import (
     PROSE,
     is_question,
@@ -241,7 +242,9 @@ def _passages(typed: str, phrases: Phrasebook) -> list[Passage]:
 
 def is_anothers(passage: str, prompt: str, phrases: Phrasebook) -> bool:
     """
-    Return whether a passage of a long prompt is pasted: nobody speaks in it and nobody is spoken to.
+    Return whether a passage is pasted: of a long prompt, one in which nobody speaks and nobody is spoken to.
+
+    Of any prompt, one that tells the assistant to ignore what it was told before: nothing of it is a rule.
 
     >>> note = "Medium: the loader exits with 0 although the argument is missing, so scripts do not notice."
     >>> opinion = f"{note} I think we should fail."
@@ -249,7 +252,8 @@ def is_anothers(passage: str, prompt: str, phrases: Phrasebook) -> bool:
     (True, False)
     """
     is_long = len(prompt) > PASTED_FROM_CHARS and len(passage) > PASSAGE_WITHOUT_VOICE_CHARS
-    return is_long and phrases.personal.search(passage) is None
+    is_impersonal = is_long and phrases.personal.search(passage) is None
+    return is_impersonal or any(map(phrases.injected.search, {passage, plain_letters(passage)}))
 
 
 def _refused(turns: Sequence[Turn], index: int) -> tuple[str, tuple[int, ...]]:

@@ -186,6 +186,20 @@ def _looks_in_column(key: str, value: str) -> bool:
     return len(value) >= 12 and not _is_harmless(key, value) and _looks_unbroken(key, value)
 
 
+def _looks_near(key: str, value: str) -> bool:
+    """Near a word for a secret: as a password is spoken, or long and thrown in both cases."""
+    is_hash = re.fullmatch(r"[\da-f-]+|[\dA-F-]+", value) is not None
+    if len(value) < 10 or is_hash or value.startswith("-") or "=" in value.rstrip("="):
+        return False
+    is_sure = len(re.findall(r"\d", value)) >= 2 or re.search(r"[!#%&*+?@~^$]", value) is not None
+    return (is_sure and _looks_spoken(key, value)) or (len(value) >= 20 and _looks_unnamed("", value))
+
+
+def _looks_printed(key: str, value: str) -> bool:
+    """The one line that a command printed: with a digit, no stand-in, no path, no address."""
+    return _has_digit(value) and not _is_placeholder(value) and not value.startswith(("/", "http", "sha256:"))
+
+
 def _looks_seed(key: str, value: str) -> bool:
     """Words of a wallet: among them are none of those that hold every sentence together."""
     return not {"the", "and", "for", "are", "your", "from", "not", "was"} & set(value.lower().split())
@@ -337,6 +351,8 @@ JUDGES: dict[str, Callable[[str, str], bool]] = {
     "cookie": _looks_cookie,
     "unnamed": _looks_unnamed,
     "column": _looks_in_column,
+    "near": _looks_near,
+    "printed": _looks_printed,
     "seed": _looks_seed,
 }
 
@@ -391,9 +407,11 @@ class Redactor:
         personal = secret_rules.PERSONAL_RULES if personal_data else ()
         parts = (
             [*map(_ours, TOKEN_RULES)],
-            [*map(_ours, (*secret_rules.RULES, *PLACE_RULES, *personal))],
+            [*map(_ours, (*secret_rules.RULES, *personal))],
+            *([*map(_ours, rules)] for rules in PLACE_RULES),
             [*_keyword_rules(secret_rules.KEYWORD_RULES)],
             [*_keyword_rules(secret_rules.PAIR_RULES), *_detector_rules()],
+            [*map(_ours, secret_rules.NEARBY)],  # last: what a rule knows by name is marked as that
         )
         self._rules = [rule for part in parts for _, rule in part]
         # Not a rule: the same scan tells whether a text reads otherwise than it stands.

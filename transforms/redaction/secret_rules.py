@@ -28,7 +28,11 @@ _RUN = r"""(?:[^"'`\\\r\n]|\\+[^"'`\\\r\n])+"""
 # In one piece, or in several that the code joins.
 _QUOTED = rf"({_RUN}(?:{QUOTE}\s*[+.]\s*{QUOTE}{_RUN})*)"
 # What opens a value: a quote, three of them, or what wraps a secret in code.
-_OPENS = rf"(?:(?:new\s+)?Secret(?:Bytes|Key|Str|Text|Value)\w*\(\s*)?[a-z@]?{QUOTE}(?:(?:''|\"\")\s*)?"
+_OPENS = (
+    r"(?:(?:(?:new\s+)?Secret(?:Bytes|Key|Str|Text|Value)\w*|\[\]byte|bytes|(?:Buffer\.)?from|"
+    r"(?:Optional)?Field|String)\("
+    rf"\s*(?:default\s*=\s*)?)?[a-zA-Z@$]?#{{0,3}}{QUOTE}(?:(?:''|\"\")\s*)?"
+)
 _BARE = r"""([^\s"'`\\,;&|<>(){}\[\]]+)"""
 _LINE_END = r"(?:\r?\n|\\+n)"
 # Also to the next line, where YAML has a block there.
@@ -40,7 +44,14 @@ GITLAB = r"gl(?:pat|dt|ft|soat|rt|cbt|imt|ptt|agent|oas|ffct)-"
 KEY_NAMES = (
     "passphrase",
     "passcode",
-    "(?:db|database|smtp|mail|redis|mysql|pg|ssh|sudo|become|admin|root|user|key|store)[-_.]?pass",
+    "(?:db|database|smtp|imap|mail|redis|mysql|pg|ssh|sudo|become|admin|root|user|key|store|wifi|wlan|mqtt"
+    "|ftp|ldap|"
+    "bind|proxy|vpn|service|auth|client|server|rpc|kafka|keystore|truststore|cert|pfx|p12|default|temp)"
+    "[-_.]?pass",
+    "(?:db|bind|root|admin|user|ldap)[-_.]?pw",
+    "(?:auth|nonce|password|secure_auth|logged_in)[-_.]?salt",
+    "(?:github|gitlab|gh|ado|azdo|devops)[-_]?pat",
+    "(?:hmac|jwt|maps)[-_.:]?key",
     "(?:access|account|admin|app|auth|consumer|deploy|encryption|ingest|integration|license|master|preshared|"
     "private|secret|service|shared|signing|subscription|write)[-_.]?key(?:[-_.]?base)?",
     "api[-_. ]?key",
@@ -55,15 +66,18 @@ KEY_NAMES = (
 # A name that ends so tells something about a secret, not the secret: token_count, apiKeyHelper, secret_name.
 HARMLESS_KEY_END = (
     r"(?i)(?:ids?|counts?|counter|types?|names?|ur[il]s?|path|files?|dir|env|var|variable|hash|length|size|"
-    r"limit|max|min|budget|expir\w*|at|fields?|labels?|prefix|suffix|regex|patterns?|used|usage|helper|policy|hint|version|tokens|"
-    r"izer|index|format|error|message|placeholder|description|title|status|algorithm|algo|scheme|strategy|method|scope|ref|page|input|required|rules?|"
+    r"limit|max|min|budget|expir\w*|[-_]at|(?-i:[a-z]At)|fields?|labels?|prefix|suffix|regex|patterns?|used"
+    r"|usage|helper|policy|hint|version|tokens|"
+    r"izer|index|format|error|message|placeholder|description|title|status|algorithm|algo|scheme|strategy"
+    r"|method|scope|ref|page|input|required|rules?|"
     r"build|checksum|commit|digest|etag|revision|sha\d*)$"
 )
 
 # Values that stand for a secret and are none. One such word anywhere is enough.
 PLACEHOLDER_PART = (
     r"(?i)redacted|\.\.\.|…|\*\*\*|x{4,}|placeholder|change[-_ ]?me|example|dummy|your[-_ ]|[-_ ]here\b|"
-    r"process\.env|environ|getenv|[$#%]\{|\{\{|\$\(|^<[^>]*>?$|^\{|^\$\(?$|^\$(?:[A-Z_]+|(?-i:[A-Z_][A-Z0-9_]*))(?:$|\W)|"
+    r"process\.env|environ|getenv|[$#%]\{|\{\{|\$\(|^<[^>]*>?$|^\{|^\$\(?$|^\$(?:[A-Z_]+|(?-i:[A-Z_]"
+    r"[A-Z0-9_]*))(?:$|\W)|"
     r"^%\w*%?$|^(?:https?|file)://|^(?:\./|~/|/[a-z]+/)|^0+$|^123(?:45678?9?0?)?$"
 )
 
@@ -81,7 +95,8 @@ PLACEHOLDER_WORDS = (
 RULES = (
     # Cloud credentials known by their neighbour
     Rule("aws-secret",
-        rf"(?i)aws.{{0,3}}secret.{{0,3}}(?:access)?.{{0,3}}key(?:{_TO}|\s+)(?:{QUOTE})?([A-Za-z0-9/+=]{{40}})",
+        rf"(?i)aws.{{0,3}}secret.{{0,3}}(?:access)?.{{0,3}}key(?:{_TO}|\s+)(?:{QUOTE})?("
+        rf"[A-Za-z0-9/+=]{{40}})",
         r"(?i)aws.?secret|secret.?access.?key", "mixed",
         "secret access key in a profile, an env line, JSON or `aws configure set`"),
     Rule("aws-secret", rf"(?i)(?:secret.?access.?key|session.?token){_TO}(?:{QUOTE})?([A-Za-z0-9/+=]{{40,}})",
@@ -98,7 +113,8 @@ RULES = (
     Rule("url-password", r"""[A-Za-z][A-Za-z0-9+.-]*://[^\s:/@"'`<>\\]*:([^\s/"'`<>\\]+)@""", r"://[^\s/]*@",
         "given", "user:password@ in any address, connection strings of databases included"),
     Rule("authorization",
-        rf"(?i)authorization(?:{QUOTE})?\s*[:=,]\s*(?:{QUOTE})?(?:bearer|basic|token|apikey|bot|key|negotiate|splunk)\s+([A-Za-z0-9._~+/=-]{{8,}})",
+        rf"(?i)authorization(?:{QUOTE})?\s*[:=,]\s*(?:{QUOTE})?(?:bearer|basic|token|apikey|bot|key"
+        rf"|negotiate|splunk)\s+([A-Za-z0-9._~+/=-]{{8,}})",
         r"(?i)authorization", "mixed", "HTTP header with its scheme"),
     Rule("authorization", rf"{BOUND}[Bb]earer\s+([A-Za-z0-9._~+/=-]{{20,}})", r"[Bb]earer\s", "mixed",
         "scheme without the header"),
@@ -119,8 +135,21 @@ KEYWORD_RULES = (
         rf"(?i)(?:%s)\w*{_TO}{_OPENS}", "quoted", "name: 'value' in code, JSON, YAML"),
     Rule("bare", rf"(?i)([\w.-]*(?:%s)\w*){_TO}{_BARE}", rf"(?i)(?:%s)\w*{_TO}[^\s\"'`\\]", "bare",
         "name: value in YAML, INI, queries"),
-    Rule("typed", rf"(?i)([\w.-]*(?:%s)\w*)\s*:\s*&?[\w'][\w'<>\[\]., ]{{0,40}}=\s*[a-z@]?{QUOTE}{_QUOTED}",
-        r"(?i)(?:%s)\w*\s*:\s*&?[\w'][\w'<>\[\]., ]*=", "quoted", "name: type = 'value'"),
+    Rule("typed",
+        rf"(?i)([\w.-]*(?:%s)\w*)(?:\s*:\s*&?|\s+As\s+)[\w'][\w'<>\[\]., ]{{0,40}}=\s*{_OPENS}{_QUOTED}",
+        r"(?i)(?:%s)\w*(?:\s*:\s*&?|\s+As\s+)[\w'][\w'<>\[\]., ]*=", "quoted", "name: type = 'value'"),
+    Rule("defined",
+        rf"(?i)(?:\bdefine\s+|\bsetq\s+|\bdef\w*\s+|[({{ ]:)([\w.-]*(?:%s)\w*)\s+{QUOTE}{_QUOTED}",
+        rf"(?i)(?:%s)\w*\s+{QUOTE}", "quoted", "name 'value', of C and Lisp"),
+    Rule("wrapped", r"(?i)([\w.-]*(?:%s)\w*)\s*(?:=>|[:=])\s*%?q[qw]?[({\[|<]([^\s\"'`\\)}\]|>]+)",
+        r"(?i)(?:%s)\w*\s*(?:=>|[:=])\s*%?q", "bare", "q{value} of Perl and Ruby"),
+    Rule("fallback", r"\$\{([A-Z0-9_]*(?:%s|PW|PASS)):[-=]([^\s}]+)\}", r"\$\{[A-Z0-9_]*(?:%s|PW|PASS):[-=]",
+        "env",
+        "what a shell takes where the variable is not set"),
+    Rule("fallback",
+        rf"(?i){QUOTE}(?:--)?([\w.-]*(?:%s)\w*){QUOTE}\)?\s*(?:,[^()\n]{{0,60}}?\b(?:default|fallback)\s*="
+        rf"|\{{|or|\?\?|\|\|)\s*{QUOTE}{_QUOTED}",
+        rf"(?i)(?:%s)\w*{QUOTE}\)?\s*(?:,|\{{|or|\?\?|\|\|)", "quoted", "the same in a program"),
     Rule("flag", rf"(?i)--([\w-]*(?:%s)\w*)(?: +|{QUOTE}\s*,\s*)(?:{QUOTE})?([^\s\"'`\\]+)",
         r"(?i)--[\w-]*(?:%s)\w*[\s\"'`\\]", "bare",
         "--name value on a command line, or in a list of its words"),
@@ -137,19 +166,25 @@ _BETWEEN = rf"(?:{QUOTE_OR_NONE}\w+{QUOTE_OR_NONE}\s*[:=]\s*(?:{QUOTE}[^\"'`\n]*
 # A name and its value as two fields: a Kubernetes variable, an XML attribute, a cell next to another.
 PAIR_RULES = (
     Rule("pair",
-        rf"""(?i)\b(?:name|key|variable){QUOTE_OR_NONE}\s*[:=]?\s*{QUOTE_OR_NONE}([\w.-]*(?:%s)\w*){QUOTE_OR_NONE}"""
+        rf"""(?i)\b(?:name|key|variable){QUOTE_OR_NONE}\s*[:=]?\s*{QUOTE_OR_NONE}([\w.-]*"""
+        rf"""(?:%s)\w*){QUOTE_OR_NONE}"""
         rf"""[\s,{{]*{_BETWEEN}"""
-        rf"""(?:-\s*)?{QUOTE_OR_NONE}(?:>\s*<value>|(?:\w+:)?(?:value|default){QUOTE_OR_NONE}\s*[:=]\s*){QUOTE_OR_NONE}([^\s"'`\\,;<>{{}}]+)""",
+        rf"""(?:-\s*)?{QUOTE_OR_NONE}(?:>\s*<value>|(?:\w+:)?(?:value|default){QUOTE_OR_NONE}\s*"""
+        rf"""[:=]\s*){QUOTE_OR_NONE}([^\s"'`\\,;<>{{}}]+)""",
         r"(?i)(?:name|key|variable)\W+[\w.-]*(?:%s)", "env", "name: X, value: secret"),
     Rule("pair",
-        rf"""(?i)\bvalue{QUOTE_OR_NONE}\s*[:=]\s*{QUOTE_OR_NONE}([^\s"'`\\,;<>{{}}]+){QUOTE_OR_NONE}[\s,]+{_BETWEEN}"""
-        rf"""{QUOTE_OR_NONE}(?:name|key|variable){QUOTE_OR_NONE}\s*[:=]\s*{QUOTE_OR_NONE}(?P<key>[\w.-]*(?:%s)\w*)""",
+        rf"""(?i)\bvalue{QUOTE_OR_NONE}\s*[:=]\s*{QUOTE_OR_NONE}([^\s"'`\\,;<>{{}}]+){QUOTE_OR_NONE}"""
+        rf"""[\s,]+{_BETWEEN}"""
+        rf"""{QUOTE_OR_NONE}(?:name|key|variable){QUOTE_OR_NONE}\s*[:=]\s*{QUOTE_OR_NONE}(?P<key>[\w.-]*"""
+        rf"""(?:%s)\w*)""",
         r"(?i)(?:name|key|variable)\W+[\w.-]*(?:%s)", "env", "value: secret, name: X"),
     Rule("column", r"(?im)^([^\n]*(?:%s|passwort|kennwort|\bpass\b|\bpw\b)\w*[ \"'`*]*(?:[,|;\t][^\n]*)?)\n",
         r"(?i)(?:%s|passwort|kennwort|\bpass\b|\bpw\b)\w*[ \"'`*]*[,|;\t\n\r]", "column",
         "the head of a table, in CSV and Markdown; its rows follow"),
     Rule("element", r"(?i)<([\w.-]*(?:%s)\w*)(?:\s[^<>]*)?>([^<>\s]+)</",
         r"(?i)<[\w.-]*(?:%s)\w*(?:\s[^<>]*)?>[^<>\s]", "quoted", "an XML element named for its secret"),
+    Rule("named", rf"""(?i)\bname\s*=\s*{QUOTE}([\w.-]*(?:%s)\w*){QUOTE}[^<>\n]*>\s*([^<>\s]+)\s*</""",
+        rf"""(?i)\bname\s*=\s*{QUOTE}[\w.-]*(?:%s)""", "quoted", "an XML element whose name is an attribute"),
     Rule("call", rf"""(?i)\w\(\s*{QUOTE}([\w.-]*(?:%s)\w*){QUOTE}\s*,\s*{QUOTE}{_QUOTED}""",
         rf"(?i)\w\(\s*{QUOTE}[\w.-]*(?:%s)\w*{QUOTE}\s*,", "quoted",
         "a name and its value handed to a call: define, setenv, setProperty"),
@@ -236,7 +271,8 @@ _FOR = (
     r"(?:[^\s:]+\s){0,5}?[^\s:]+"
 )
 _IS = (
-    r"\s*(?:=|:|：|は|是|为|為|는|은|—|–)\s*|\s+(?:is|was|(?:should|must|will) be|ist|war|lautet|es|era|est|"
+    r"\s*(?:=|:|：|は|是|为|為|는|은|—|–)\s*|\s(?:→|->)\s+|['’]s\s+(?:still\s+|now\s+)?|\s+(?:is|was|"
+    r"(?:should|must|will) be|ist|war|lautet|es|era|est|"
     r"è|é|är|er|jest|to|je|on)\s*:?\s+"
 )
 _VALUE = rf"""(?:{QUOTE}|[「『“„«])?([^\s"'`\\<>(){{}},;「」『』“”„«»。、，]{{6,}})"""
@@ -283,6 +319,55 @@ COMMANDS = (
     _flag(r"cqlsh", r"-p\s+", "Cassandra"),
     _flag(r"ssh-keygen", r"-[NP]\s+", "keys of ssh"),
     _flag(r"rabbitmqctl", r"(?:add_user|change_password|authenticate_user)\s+\S+\s+", "RabbitMQ"),
+    Rule("password",
+        r"""(?m)(?:^|[$#;|&>(\"'`] ?)[ \t]*(?:[^m\s]|m[^ya\s])[\w./-]*\s(?:[^\n|;&]*?\s)?"""
+        r"""(?:-u|-U|--user(?:name)?|--admin-user|/u)[ :=]\S+\s(?:[^\n|;&]*?\s)?(?:-p|-P|-w|/p)[ :=]?\\*"""
+        r"""["']?"""
+        r"""([^\s:"'|;\\/]{6,})(?:["'\s\\]|$)""", r"""\s(?:-p|-P|-w|/p)[ :=]?\\*["']?[^\s:]""", "word",
+        "a user and a password by their flags, of any program but MySQL's, whose -p with a blank is a "
+        "database"),
+    Rule("password",
+        r"""\s(?:/p[: ]|(?:unlock|create|set)-keychain[^\n|;&]*\s-p\s+|-keypass[ =])\\*["']?([^\s"'"""
+        r"""|;&\\/]{6,})""",
+        r"\s(?:/p[: ]|\w+-keychain\s|-keypass)", "word",
+        "Windows, keychains, a second password of a key store"),
+    Rule("token",
+        r"(?:\b|\\[nrt])(?:(?:nuget|gem|npm|cargo|twine|helm|vsce|ovsx|hatch|poetry)\s+(?:\w+\s+)?(?:push"
+        r"|publish|upload)|"
+        r"\w+ (?:auth|service|login) (?:init|login|install|add)|\w+ login)\b(?:[^\n|;&]*?\s(?:-k|-t|-p"
+        r"|--key|--pat)[ =]|\s)"
+        r"([A-Za-z0-9+/_-]{24,}=*)(?:\s|$)",
+        r"(?:push|publish|login|upload|init|install|add)\s", "random",
+        "a token that a program is logged in with"),
+    Rule("password",
+        rf"(?:\b|\\[nrt])(?:echo|printf)\s+(?:-\w+\s+)?{_WORD}\\*[\"']?\s*\|[^\n]*(?:passphrase-fd"
+        rf"|create secret|secrets? (?:set|create|add|put)|smbpasswd|luks|vncpasswd)",
+        r"(?:echo|printf)\s[^\n]*\|", "word", "a password handed on by a pipe"),
+    Rule("secret", rf"(?:key|pass\w*|secret)\s+<\(\s*(?:echo|printf)\s+{_WORD}\)", r"<\(\s*(?:echo|printf)",
+        "word", "the same as a file"),
+    Rule("password", r"(?:luks\w+|smbpasswd|vncpasswd|cryptsetup)[^\n|;]*<<<\s*\$?\\*[\"']?([^\s\"']{6,})",
+        r"<<<", "word",
+        "the same by a here-string"),
+    Rule("password", r"xdotool type (?:--\w+ )*[\"']([^\"'\s]{6,})", r"xdotool type", "word",
+        "what is typed by a program"),
+    Rule("secret",
+        rf"\bread\s+(?:-\w+\s+)*(?:\w*(?:TOKEN|SECRET|PASS\w*|KEY|PW))\s*<<-?\s*\W?\w+\W?{_LINE_END}("
+        rf"[^\s\\]{{6,}})",
+        r"\bread\s", "word", "a secret read from the next line"),
+    Rule("secret",
+        r"(?m)^[ \t]*[$#%>❯] (?:sudo )?[^\n]*?(?:\b(?:pass|gopass|passage) (?:show )?[\w./-]+"
+        r"|find-\w+-password[^\n]*\s-w\b[^\n]*|SecretAccessKey[^\n]*--output text|"
+        r"print-(?:access|identity)-token[^\n]*|get secrets?[^\n]*base64 (?:-d|--decode|-D)|vault (?:kv )?"
+        r"(?:get|read) [^\n]*-field[^\n]*|"
+        r"\bop (?:read|item get)[^\n]*|\bbw get (?:password|totp)[^\n]*|secret-tool lookup[^\n]*"
+        r"|keyring get[^\n]*|"
+        r"openssl rand[^\n]*|pwgen[^\n]*|dumpprivkey[^\n]*|gh auth token|auth:token|doppler secrets get"
+        r"[^\n]*|"
+        r"get-secret-value[^\n]*--output text|\b(?:cat|head|less) \S*(?:/secrets/\S+|[._-]pass\w*"
+        r"|password\S*))"
+        rf"[ \t]*{_LINE_END}([^\s\\]{{6,}})[ \t]*(?:{_LINE_END}|$)",
+        rf"(?:pass|-w|text|token|base64|-field|op |get|rand|privkey|secret)[^\n]*{_LINE_END}", "printed",
+        "a command that prints one secret, and its line"),
     _flag(r"bundle config", r"\S+\s+[^\s:]+:", "Bundler", "word"),
     Rule("token", r"codecov\S*\s[^\n|;&]*?-t[ =]+([0-9a-f-]{20,})", r"codecov\S*\s", "shape", "Codecov"),
     Rule("password", r"""\s--user[ =]\\*["']?[^\s:"'\\/]+:([^\s"'\\]{6,})""", r"\s--user[ =]", "word",
@@ -290,7 +375,8 @@ COMMANDS = (
     Rule("password", r"""\bsend\s+(?:--\s+)?\\*"([^"\\\s]{6,})\\+[rn]\\*\"""", r"\bsend\s", "word",
         "what a script of expect types"),
     Rule("password",
-        r"""(?:\b|\\[nrt])echo\s+(?:-n\s+)?\\*["']?([^\s"'|\\]+)\\*["']?\s*\|[^\n|]*(?:--password-stdin|--with-token|sudo\s+-S|cryptsetup)""",
+        r"""(?:\b|\\[nrt])echo\s+(?:-n\s+)?\\*["']?([^\s"'|\\]+)\\*["']?\s*\|[^\n|]*(?:--password-stdin"""
+        r"""|--with-token|sudo\s+-S|cryptsetup)""",
         r"--password-stdin|--with-token|sudo\s+-S|cryptsetup", "given", "a password handed over by a pipe"),
     Rule("password",
         r"""(?:\b|\\[nrt])echo\s+\\*["']?[\w.-]+:([^\s"'|\\]+)\\*["']?\s*\|\s*(?:sudo\s+)?chpasswd""",
@@ -324,6 +410,10 @@ COMMANDS = (
         "kubectl create secret"),
     Rule("password", r"\b(?:sqlplus|sqlldr|expdp|impdp|rman)\s+(?:-\w+\s+)*[\w$]+/([^@\s]+)@",
         r"sqlplus|sqlldr|expdp|impdp|rman", "given", "Oracle's user/password@database"),
+    Rule("password", r"\b(?:expdp|impdp|sqlldr)\s+[\w$]+/([^@\s]{6,})(?:\s|$)", r"expdp|impdp|sqlldr", "word",
+        "the same of a database at home"),
+    Rule("secret", rf"config set (?:-\S+ )*--secret (?:-\S+ )*\S+ {_WORD}", r"config set [^\n]*--secret",
+        "word", "Pulumi"),
     Rule("password", r"jdbc:oracle:\w+:[\w$]+/([^@\s]+)@", r"jdbc:oracle:", "given",
         "the same in an address"),
 )  # fmt: skip
@@ -354,7 +444,8 @@ _FILES = (
         "SNMP"),
     Rule("api-key", rf"\bkey\s*=\s*(?:{QUOTE})?([A-Za-z0-9+/_=-]{{16,}})(?:{QUOTE}|\s|$)", r"\bkey\s*=",
         "random", "a key that is called so and no more"),
-    Rule("api-key", r"[?&](?:key|auth)=([A-Za-z0-9_-]{24,})", r"[?&](?:key|auth)=", "random",
+    Rule("api-key", r"[?&](?:key|auth|code|session|sid|ticket|jwt)=([A-Za-z0-9_-]{20,})",
+        r"[?&](?:key|auth|code|session|sid|ticket|jwt)=", "random",
         "a key in an address"),
     Rule("api-key", rf"Client\(\s*{QUOTE}([A-Za-z0-9_-]{{32,}})", rf"Client\(\s*{QUOTE}", "random",
         "the first thing that a client is made with"),
@@ -362,10 +453,15 @@ _FILES = (
         "any key of the environment, where it is as chance throws it"),
     Rule("password", r"(?m)(?:^|\\n)[ \t]*pass[ \t]*[=:][ \t]*([^\s\"'\\]{6,})", r"pass[ \t]*[=:]", "word",
         "pass"),
-    Rule("password", r"""[?&"']pass=([^\s"'`\\&;]{6,})""", r"[?&\"']pass=", "word",
-        "pass in a form or an address"),
+    Rule("password", r"""[?&"'\s]pass=\$?\\*["']?([^\s"'`\\&;]{6,})""", r"[?&\"'\s]pass=", "word",
+        "pass in a form, an address or a log"),
+    Rule("password", r"""\b(?:PASS|PW)=\$?\\*["']([^\s"'`\\]{6,})""", r"\b(?:PASS|PW)=", "word",
+        "PASS of a shell"),
+    Rule("password", r"(?i)\b(?:user|login)\s+\S+\s+pass\s+([^\s\"'`\\]{6,})(?:\s|$)", r"(?i)\bpass\s",
+        "word", "pass, a word of a command"),
     Rule("password",
-        rf"(?i)(?:basic_?auth|\bauth\s*=\s*|credentials?)\(\s*{QUOTE}[\w.@-]+{QUOTE}\s*,\s*(?:\w+\()?{QUOTE}{_QUOTED}",
+        rf"(?i)(?:basic_?auth|\bauth\s*=\s*|credentials?)\(\s*{QUOTE}[\w.@-]+{QUOTE}\s*,\s*"
+        rf"(?:\w+\()?{QUOTE}{_QUOTED}",
         r"(?i)(?:auth|auth\s*=\s*|credentials?)\(", "word", "user and password handed to a call"),
     Rule("password", rf"chpasswd[^\n\\]*<<[^\n\\]*{_LINE_END}[\w.-]+:([^\s\\]{{3,}})", r"chpasswd", "given",
         "user:password in what chpasswd reads"),
@@ -387,6 +483,62 @@ _FILES = (
     Rule("secret", r"(?:data|stringData): *\n((?:[ \t]+[\w.-]+: *[^\s#]+ *\n)+)kind: *\"?Secret\b",
         r"kind: *\"?Secret\b", "shape", "the same as kubectl prints it, values first"),
     Rule("password", r"""\bpsk\s*=\s*"?([^"\s\\]{8,})""", r"psk\s*=", "given", "wireless networks"),
+    Rule("password",
+        r"(?im)\b(?:bind_?pw|rootpw|auth_pass|\w+_authtok|wpa-?psk|requirepass|(?:neighbor \S+|enable"
+        r"|line) (?:password|secret)|"
+        r"(?:password|secret) [05789]|(?:tacacs|radius)\S* (?:server )?key(?: \d)?|key-string(?: \d)?"
+        r"|pre-shared-key\b[^\n]*\skey|"
+        r"snmp-server community|plain-text-password\S*)(?:[ \t]*=[ \t]*|[ \t]+)[\"']?([^\s\"'\\;]{6,})",
+        r"(?i)(?:pw|pass|tok|psk|password|secret|key|community)\S*\s", "word",
+        "a directive of a server, router or directory and its value"),
+    Rule("password", rf"(?m):\s+(?:PSK|EAP|XAUTH|NTLM)\s+{QUOTE}([^\"'\s]{{6,}}){QUOTE}",
+        r":\s+(?:PSK|EAP|XAUTH|NTLM)\s", "word",
+        "ipsec.secrets"),
+    Rule("password", r"(?m)^[a-z_][\w-]*:([^\s:*!][^\s:]{5,}):\d+:\d+:[^:\n]*:/", r":\d+:\d+:", "given",
+        "passwd with a password in it"),
+    Rule("password",
+        r"(?:[\s\"'=/:]|^)[\w.@+-]+:([^\s:@/\"'<>(){}]{6,})@(?:tcp|unix|udp)\(|"
+        r"[\s\"'][\w.-]+/[\w.+-]+:([^\s:@/\"'<>(){}]{6,})@(?:\d{1,3}(?:\.\d{1,3}){3}|[a-z][\w-]*(?:\.[a-z]"
+        r"[\w-]*)+)\b|"
+        r"--?[\w-]*auth[ =]+[\w.-]+:([^\s:@/\"'<>(){}]{6,})(?:[\s\"'@]|$)|\]?:\d{2,5}\s+\S+@[\w.-]+:("
+        r"[^\s:]{6,})(?:\s|$)",
+        r":[^\s:@]{6,}@|auth[ =]+\S+:|:\d+\s+\S+@", "word",
+        "user:password@host without a scheme, domain/user:password@host"),
+    Rule("password", r"(?:[\s\"'=]|^)[\w.+-]+:([^\s:@/\"'<>(){}]{6,})@[a-z][\w-]*(?:\.[a-z][\w-]*)+\b",
+        r":[^\s:@]{6,}@", "told",
+        "the same, which may be an address by mail"),
+    Rule("password",
+        rf"(?i)(?:\.(?:login|authenticate|auth)|getConnection|basic\w*auth\w*)\([^()\n]{{1,80}}?,\s*"
+        rf"(?:\w+\s*=\s*)?{QUOTE}([^\s\"'`\\]{{6,}}){QUOTE}\s*\)",
+        r"(?i)(?:login|auth\w*|getConnection)\(", "word", "a password as the last argument of a log-in"),
+    Rule("password",
+        rf"(?i)(?:auth|credentials?|basic\w*){QUOTE_OR_NONE}\s*[:=]\s*[\[(]\s*{QUOTE}"
+        rf"[\w.@-]+{QUOTE}\s*,\s*{QUOTE}([^\s\"'`\\]{{6,}})",
+        r"(?i)(?:auth|credentials?|basic\w*)\W{1,6}[\[(]", "told", "user and password in a list"),
+    Rule("secret",
+        rf"(?i)(?:\bjwt\.\w+\([^()\n]{{1,80}}?,\s*|\bhmac\w*(?:\.\w+)?\(\s*|\bfernet\(\s*|createHmac\([^"
+        rf"()\n]{{1,30}},\s*)[a-z]?{QUOTE}([^\s\"'`\\]{{8,}}){QUOTE}",
+        r"(?i)(?:jwt\.\w+|hmac[\w.]*|fernet)\(", "word", "what a program signs and encrypts with"),
+    Rule("api-key", rf"Client\(\s*[\w.]+\s*,\s*{QUOTE}([A-Za-z0-9_-]{{24,}})", r"Client\(\s*\w", "random",
+        "the second thing that a client is made with"),
+    Rule("password", rf"(?i)\bset[-_]password\b[^\n;|]*?\s{_WORD}\\*[\"']?\s*$", r"(?i)set[-_]password\s",
+        "word", "the last word of a command that sets one"),
+    Rule("secret",
+        r"(?is)\binsert\s+into\s[^;(]{0,80}\([^;)]{0,200}?\b(?:password|passwd|pwd|secret|api_?key"
+        r"|access_token|auth_token)\b[^;)]{0,200}\)\s*values\s*\(([^;)]{6,400})\)",
+        r"(?i)insert\s+into\s", "word",
+        "a row of a table that has passwords: all of it, since its columns are not counted"),
+    Rule("secret", rf"(?i)\b(?:SECRET|TOKEN|KEY)\s+{QUOTE}([A-Za-z0-9+/_=-]{{16,}}){QUOTE}",
+        rf"(?i)(?:SECRET|TOKEN|KEY)\s+{QUOTE}", "random", "an option of SQL"),
+    Rule("secret", r"\bsecret_?id\W{1,3}([A-Za-z0-9-]{20,})", r"secret_?id\W", "random", "AppRole of Vault"),
+    Rule("api-key",
+        r"(?i)(?:sonar\.login|(?:licen[cs]e|old|new|rotated|validation|decryption|jwt)[-_:]?key)\W{1,4}"
+        r"(?:val(?:ue)?\W{1,3})?"
+        r"([A-Za-z0-9+/_-]{20,})", r"(?i)sonar\.login|(?:licen[cs]e|old|new|rotated|ion|jwt)[-_:]?key",
+        "random",
+        "keys whose name is used for others too"),
+    Rule("api-key", rf"(?i)\bjwt[-_:.]?key\W{{1,8}}{QUOTE}([^\s\"'\\]{{6,}})", r"(?i)jwt[-_:.]?key", "word",
+        "what tokens are signed with"),
     Rule("password", r"(?i)[;\"']\s*PWD=\{([^}\s]{3,})\}", r"(?i)PWD=\{", "given", "ODBC with braces"),
     Rule("cookie", r"(?:TRUE|FALSE)\t[^\t\n]*\t(?:TRUE|FALSE)\t\d+\t[^\t\n]+\t([^\t\s]{8,})",
         r"\t(?:TRUE|FALSE)\t\d+\t", "token", "cookie jar"),
@@ -407,7 +559,8 @@ _FILES = (
     Rule("password", r"\bWIFI:(?:[A-OQ-Z]:[^;]*;)*P:([^;\n]{4,});", r"\bWIFI:", "given",
         "wireless network, as a picture to scan says it"),
     Rule("secret",
-        rf"\b(?:cat|bat|less|more|head|tail|type)\s+\S*(?:[./_-](?:key|secret|token)|passw(?:or)?d)(?:\.txt)?{_LINE_END}([^\s\\]{{8,}})(?:{_LINE_END}|$)",
+        rf"\b(?:cat|bat|less|more|head|tail|type)\s+\S*(?:[./_-](?:key|secret|token)|passw(?:or)?d)"
+        rf"(?:\.txt)?{_LINE_END}([^\s\\]{{8,}})(?:{_LINE_END}|$)",
         rf"(?:key|secret|token|passw(?:or)?d)(?:\.txt)?{_LINE_END}", "token",
         "a file called a key or token, and its one line"),
     Rule("secret", r"Unseal Key \d+: *([A-Za-z0-9+/=]{32,})", r"Unseal Key \d", "shape", "Vault"),
@@ -422,25 +575,30 @@ _FILES = (
 
 HEADERS = (
     Rule("cookie",
-        rf"""(?i)\bcookie(?:{QUOTE})?\s*[:=]\s*(?:{QUOTE})?((?:[^\s=;"'\\]+=[^;"'\\\r\n]*;\s*)*[^\s=;"'\\]+=[^;"'\\\r\n]+)""",
+        rf"""(?i)\bcookie(?:{QUOTE})?\s*[:=]\s*(?:{QUOTE})?((?:[^\s=;"'\\]+=[^;"'\\\r\n]*;\s*)*"""
+        rf"""[^\s=;"'\\]+=[^;"'\\\r\n]+)""",
         r"(?i)cookie\W*[:=]", "cookie", "Cookie and Set-Cookie, with their names"),
     Rule("cookie",
         r"""(?:\b|\\[nrt])curl\b(?:[^\n|;]|\\\r?\n)*?\s(?:-b|--cookie)[ =]\\*["']?([^"'\s\\]+=[^"'\n\\]+)""",
         r"curl\s", "cookie", "cookies of a curl call"),
     Rule("cookie",
-        r"(?i)\b(?:phpsessid|jsessionid|asp\.net_sessionid|connect\.sid|sessionid|laravel_session|remember_token|"
-        r"__(?:host|secure)-[\w-]+|wordpress_logged_in_\w+|\.aspnetcore\.[\w.]+)[=\t]([A-Za-z0-9%._~+/-]{16,})",
+        r"(?i)\b(?:phpsessid|jsessionid|asp\.net_sessionid|connect\.sid|sessionid|laravel_session"
+        r"|remember_token|"
+        r"__(?:host|secure)-[\w-]+|wordpress_logged_in_\w+|\.aspnetcore\.[\w.]+)[=\t]("
+        r"[A-Za-z0-9%._~+/-]{16,})",
         r"(?i)sess|\.sid=|remember_token|__(?:host|secure)-|logged_in_|\.aspnetcore\.", "token",
         "session cookies by the names that frameworks give them"),
     Rule("authorization",
         rf"(?i)\bauthorization(?:{QUOTE})?\s*[:=]\s*(?:{QUOTE})?([A-Za-z0-9._~+/=-]{{20,}})",
         r"(?i)authorization", "token", "header with a key and no scheme"),
     Rule("authorization",
-        rf"(?i)\bX-(?:[\w-]+-)?(?:auth|sid|session)(?:{QUOTE})?\s*[:=,]\s*(?:{QUOTE})?([A-Za-z0-9._~+/=-]{{16,}})",
+        rf"(?i)\bX-(?:[\w-]+-)?(?:auth|sid|session)(?:{QUOTE})?\s*[:=,]\s*(?:{QUOTE})?("
+        rf"[A-Za-z0-9._~+/=-]{{16,}})",
         r"(?i)\bX-(?:[\w-]+-)?(?:auth|sid|session)\W", "random", "a header of one's own"),
     Rule("authorization", r"\bresponse=\\*\"([0-9a-f]{32})", r"response=", "shape", "digest authentication"),
     Rule("url-signature",
-        r"(?i)[?&](?:X-Amz-(?:Signature|Security-Token)|X-Goog-Signature|Signature)=([A-Za-z0-9%_~.+/-]{16,})",
+        r"(?i)[?&](?:X-Amz-(?:Signature|Security-Token)|X-Goog-Signature|Signature)=("
+        r"[A-Za-z0-9%_~.+/-]{16,})",
         r"(?i)(?:Signature|Security-Token)=", "mixed", "signed addresses of Amazon and Google"),
     Rule("authorization-code",
         r"(?:callback|redirect|oauth|auth)[^\s?]*\?(?:[^\s#]*&)?code=([A-Za-z0-9_./~%-]{16,})", r"[?&]code=",
@@ -449,6 +607,9 @@ HEADERS = (
         r"(?i)://[^\s\"'`]*/[\w-]*(?:reset|magic|verif|confirm|invit|activat)[\w-]*/([A-Za-z0-9_-]{20,})",
         r"(?i)(?:reset|magic|verif|confirm|invit|activat)[\w-]*/", "random",
         "links by mail that stand for a log-in"),
+    Rule("webhook",
+        r"://[^\s\"'`]*(?:hooks?[./]|webhooks?/|/live_?)[^\s\"'`]*?[/_]([A-Za-z0-9-]{20,})(?:[\s\"'`/?]|$)",
+        r"://[^\s\"'`]*(?:hook|/live)", "random", "an address that lets in whoever has it"),
     Rule("url-password", r"\bhttps?://([A-Za-z0-9_-]{20,})@[\w.-]+", r"://[^\s/]*@", "token",
         "a token as the user of an address"),
 )  # fmt: skip
@@ -457,10 +618,12 @@ _WORDS = (
     Rule("password", rf"(?i)(?:{_PASSWORD})(?:{_FOR}|{QUOTE})?(?:{_IS}){_VALUE}", rf"(?i)(?:{_PASSWORD})",
         "stated", "the password is ..., the password for the wiki: ..."),
     Rule("password",
-        rf"(?i)(?:[,/&]|\b(?:with|and|mit|und|avec|et|con|y|e|com|с|и))\s+(?:(?:the|dem|das|le|la|el)\s+)?(?:{_PASSWORD})\s+{_VALUE}",
+        rf"(?i)(?:[,/&]|\b(?:with|and|mit|und|avec|et|con|y|e|com|с|и))\s+(?:(?:the|dem|das|le|la|el)\s+)?"
+        rf"(?:{_PASSWORD})\s+{_VALUE}",
         rf"(?i)(?:{_PASSWORD})\s", "passing", "user ana, password ..."),
     Rule("password",
-        rf"(?i)\b(?:set|reset|chang\w+|updat\w+)\s+(?:\w+\s+){{0,3}}?(?:{_PASSWORD})(?:{_FOR})?\s+to\s+{_VALUE}",
+        rf"(?i)\b(?:set|reset|chang\w+|updat\w+)\s+(?:\w+\s+){{0,3}}?(?:{_PASSWORD})"
+        rf"(?:{_FOR})?\s+to\s+{_VALUE}",
         rf"(?i)(?:{_PASSWORD})", "stated", "set the password to ..."),
     Rule("password", rf"(?i)(?:{_PASSWORD})\s+{_VALUE}", rf"(?i)(?:{_PASSWORD})\s", "told",
         "the next word behind it"),
@@ -481,6 +644,21 @@ _WORDS = (
         r"(?i)\b(?:log|sign)(?:ged|ging|s)?[- ]?in\s+(?:as|with)\s+[^\s,]+,?"
         rf"\s+(?:with|and|using|/)\s+{_VALUE}",
         r"(?i)\b(?:log|sign)(?:ged|ging|s)?[- ]?in\s+(?:as|with)\s", "passing", "log in as admin with ..."),
+    Rule("token",
+        rf"(?i)\b(?:key|token|secret|password|passphrase)\b[^\n:]{{0,80}}:[ \t]*(?:{_LINE_END}"
+        rf"[ \t]*){{1,3}}"
+        rf"([A-Za-z0-9_+=~-]{{16,}})[ \t]*(?:{_LINE_END}|$)",
+        r"(?i)(?:key|token|secret|password|passphrase)\b[^\n]*:\s*(?:\n|\\+n)", "random",
+        "a secret on a line of its own below what announces it"),
+    Rule("password",
+        rf"(?i)\bpass ?(?:phrase|code)(?:{QUOTE})?\s*(?:[:=]|\bis\b)\s*{QUOTE}([a-z0-9]+(?: "
+        rf"[a-z0-9]+){{3,9}}){QUOTE}",
+        r"(?i)pass ?(?:phrase|code)", "seed", "a passphrase of several words"),
+    Rule("password", rf"(?im)^[\s$>]*password\s+\S+\s+=\s+{_VALUE}", r"(?i)password\s+\S+\s+=", "word",
+        "PASSWORD user = ..."),
+    Rule("password", rf"(?i)\b(?:using|with) (?:the )?password:?\s+{_VALUE}",
+        r"(?i)(?:using|with) (?:the )?password", "stated",
+        "a log-in in a log"),
     Rule("password", r"(?i)\bapp(?:lication)?[- ]password\W{1,4}((?:[a-z0-9]{4}[ -]?){3}[a-z0-9]{4})\b",
         r"(?i)app(?:lication)?[- ]password", "shape", "Google's and Apple's, sixteen letters in fours"),
     Rule("password", r"""(?m)(?i:\[sudo\] password for [\w.-]+|@[\w.-]+'s password|password for '[^'\n]*'|"""
@@ -489,10 +667,28 @@ _WORDS = (
         "typed at the prompt of a terminal, where one sees it"),
     Rule("token",
         r"(?i)\b(?:access|api|app|auth|bearer|bot|client|deploy|personal|secret|server|service|webhook)"
-        r"[-_ ]?(?:key|secret|token)\s+(?:(?:is|was|ist|lautet)\s*:?\s+)?"
+        r"[-_ ]?(?:key|secret|token)\s+(?:(?:for|of|to)\s+(?:[^\s:]+\s+){1,5}?)?(?:(?:is|was|ist"
+        r"|lautet)\s*:?\s+)?"
         rf"{QUOTE_OR_NONE}([A-Za-z0-9_+=~-]{{20,}})",
         r"(?i)(?:access|api|app|auth|bearer|bot|client|deploy|personal|secret|server|service|webhook)"
         r"[-_ ]?(?:key|secret|token)\s", "random", "said in a sentence, or the next word of a command"),
 )  # fmt: skip
 
-PLACE_RULES = (*COMMANDS, *_FILES, *HEADERS, *_WORDS)
+# By where they stand: one scan looks for each of these.
+PLACE_RULES = (COMMANDS, _FILES, (*HEADERS, *_WORDS))
+
+# What no rule above has in view: a word for a secret, and behind it on its line what looks thrown by chance.
+_NEAR_WORD = (
+    r"(?i:(?:\b|_)pass(?:word|wd|phrase|code)?(?:\b|_)|password|passwor?t|\bpwd?\b|_pw\b|secret|\btoken\b"
+    r"|_token|"
+    r"credential|api.?key|\blog-?in\b|\bauth\b|_auth\b|auth_)"
+)
+NEARBY = (
+    Rule("secret",
+        rf"{_NEAR_WORD}[^\n]{{0,60}}?{QUOTE}([^\s\"'`\\,;:|<>(){{}}\[\]]{{10,64}}){QUOTE}", _NEAR_WORD,
+        "near", "in quotes"),
+    Rule("secret",
+        rf"{_NEAR_WORD}[^\n]{{0,60}}?[\s:=/,]([^\s\"'`\\,;:/|<>(){{}}\[\]]*\d[^\s\"'`\\,;:/|<>(){{}}\[\]]*)"
+        rf"(?:[\s,;&'\"]|$)",
+        _NEAR_WORD, "near", "the first word with a digit"),
+)  # fmt: skip

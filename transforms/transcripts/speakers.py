@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 
-from cortex.hooks.prose.plain import without_private
+from cortex.hooks.prose.plain import has_private_tag, without_private
 from cortex.transforms.transcripts.records import (
     Record,
     Utterance,
@@ -281,7 +281,7 @@ def _from_user(record: Record, in_agent_file: bool) -> list[Utterance] | None:
 
 def _from_texts(texts: list[str], record: Record, in_agent_file: bool) -> list[Utterance]:
     """Classify each text block by itself; what a person typed in several blocks is one prompt."""
-    if len(texts) > 1 and any("private>" in text.lower() for text in texts):
+    if len(texts) > 1 and any(map(has_private_tag, texts)):
         texts = ["\n".join(texts)]  # a private passage may reach over several blocks
     typed_parts = [
         utterance for text in texts for utterance in _from_typed(without_private(text), record, in_agent_file)

@@ -3,7 +3,7 @@
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -13,7 +13,13 @@ import pyarrow as pa
 from cortex.transforms.errors import contained
 from cortex.transforms.identity import content_id
 from cortex.transforms.schemas import TURNS
-from cortex.transforms.transcripts.assistants import Head, ParsedTurn, parsed_turns
+from cortex.transforms.transcripts.assistants import (
+    Head,
+    ParsedTurn,
+    folder_in,
+    may_name_folder,
+    parsed_turns,
+)
 from cortex.transforms.transcripts.assistants import may_speak as may_speak_elsewhere
 from cortex.transforms.transcripts.records import (
     Limits,
@@ -130,14 +136,27 @@ class Reading:
 
 class ToolNames:
     """
-    The tool of each call by the call's id: a result's record does not name its tool.
+    What earlier lines say of later ones: the tool of each call by its id, and the folder of the session.
 
-    `before` yields the lines in front of those that are read; they are looked at only if a call is not here.
+    `before` yields the lines in front of those that are read; they are looked at only if a call is not here,
+    and of an assistant whose records name no folder.
     """
 
     def __init__(self, before: Callable[[], Iterable[bytes]] = tuple) -> None:
         self._names: dict[str, str] = {}
         self._before: Callable[[], Iterable[bytes]] | None = before
+        self._folder = ""
+
+    def folder_at(self, record: Record, head: Head) -> str | None:
+        """Return the folder that a session is in from this record on: where it began, or where it went."""
+        if self._before is not None:
+            before, self._before = self._before, None
+            for line in before():
+                with contained(lambda _: None):
+                    for earlier in objects_in(line)[0] if may_name_folder(line, head) else ():
+                        self._folder = folder_in(earlier, head) or self._folder
+        self._folder = folder_in(record, head) or self._folder
+        return self._folder or head.cwd
 
     def add(self, utterances: Iterable[Utterance]) -> None:
         """Take in the calls among what a record says."""
@@ -255,7 +274,7 @@ def _rows_of_line(
 def _turns_in(record: Record, source: Source, tools: ToolNames) -> list[ParsedTurn] | None:
     """Return the turns in one record, each with what surrounds it; None for a shape that is not known."""
     if source.head is not None:
-        return parsed_turns(record, source.head)
+        return parsed_turns(record, replace(source.head, cwd=tools.folder_at(record, source.head)))
     turns = utterances_in(record, in_agent_file=source.agent_id is not None)
     if turns is None:
         return None

@@ -14,6 +14,7 @@ from cortex.transforms.schemas import TURNS
 from tests.bench import contents
 from tests.examples import examples
 from tests.other_assistants import (
+    Codex,
     codex_decisions,
     copilot_decisions,
     gemini_decisions,
@@ -101,6 +102,25 @@ def test_what_was_said_in_an_excluded_folder_is_left_out_of_a_session_that_began
     chosen = bench.settings.__class__(home=bench.home, excluded_projects=(str(tmp_path / "secret"),))
     runs.stage_all(chosen, [path])
     runs.execute("ingest", replace(bench.context, settings=chosen))
+    texts = bench.store.lake.read(TURNS)["text"].to_pylist()
+    assert len(texts) == 4 and not any("idden" in text for text in texts)
+
+
+@pytest.mark.parametrize("is_told", [False, True])
+def test_codex_keeps_an_excluded_folder_out_that_a_session_enters_midway_and_reads_on_in(
+    bench, user_home, is_told
+):
+    talk = Codex("c1").user("Where are we?").assistant("In the open. " * 20)
+    talk.moved("/home/dev/secret/deep", is_told=is_told).user("Never name the harbour Hidden.")
+    chosen = bench.settings.__class__(home=bench.home, excluded_projects=("/home/dev/secret",))
+    for go_on in (
+        lambda: talk.run("ls", "Hidden"),
+        lambda: talk.assistant("Hidden it stays. " * 20),
+        lambda: talk.moved(KELP, is_told=is_told).user("And now?").assistant("Back again. " * 20),
+    ):
+        go_on()
+        runs.stage_all(chosen, [talk.write(user_home)])
+        runs.execute("ingest", replace(bench.context, settings=chosen))
     texts = bench.store.lake.read(TURNS)["text"].to_pylist()
     assert len(texts) == 4 and not any("idden" in text for text in texts)
 

@@ -10,6 +10,7 @@ import pytest
 from cortex.hooks import (
     basic_brief,
     branches,
+    private,
     sweep,
     ticket,
     transcript_end,
@@ -283,10 +284,30 @@ def test_a_name_that_only_begins_so_is_no_fetch(command):
         "a＜private＞S＜／private＞ b",
         "a<private>S<private>S</private>S</private> b",
         "a<pri<private>S</private>vate>S</private> b",
+        "a&lt;private&gt;S&lt;/private&gt; b",
+        "a&#60;private&#x3E;S&amp;lt;&sol;private> b",
+        "a<pri\u200bvate>S</\u2060private\ufeff> b",
+        "a<p\u00adrivate>S\x1b[1m<\x1b[0m/private> b",
+        "a<ｐｒｉｖａｔｅ>S＜／ｐｒｉｖａｔｅ＞ b",
+        "a<private>S&lt;private&gt;S&lt;/private&gt;S</private> b",
     ],
 )
 def test_a_private_passage_goes_however_its_tags_are_typed(text):
     assert plain.without_private(text) == "a b"
+
+
+def test_the_private_word_is_heard_however_it_is_typed_and_no_other_word_is_taken_for_it():
+    typed = (
+        "＃ｐｒｉｖａｔｅ",
+        "#pri\u200bvate:",
+        "\ufeff#private",
+        "&#35;private",
+        "**#private**",
+        "「#private」",
+    )
+    assert [word for word in typed if not private.is_word_in(f"{word} what is this lump?")] == []
+    others = ("#privately", "this.#private", "#private-field", "page/#private", "x#private", "#private.of")
+    assert [word for word in others if private.is_word_in(f"What is {word} for?")] == []
 
 
 def test_private_passages_in_one_another_are_taken_out_in_linear_time():

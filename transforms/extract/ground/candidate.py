@@ -11,7 +11,7 @@ from cortex.transforms.policy import Policy
 # -- What extraction depends on: its version and the policy rows it reads, as one fingerprint.
 
 # Raise it when the same turns give other events than before: stored events are then extracted again.
-EXTRACTOR_VERSION = 11
+EXTRACTOR_VERSION = 12
 
 
 def extractor_fingerprint(policy: Policy) -> str:

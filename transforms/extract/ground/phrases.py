@@ -149,6 +149,7 @@ class Phrasebook:
     filler: Phrase
     generic_heading: Phrase
     goal_named: Phrase
+    injected: Phrase
     lead: Phrase
     narrates: Phrase
     next_named: Phrase

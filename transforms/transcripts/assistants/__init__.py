@@ -21,8 +21,10 @@ __all__ = [
     "ParsedTurn",
     "assistant_of",
     "by_name",
+    "folder_in",
     "head_of",
     "lines_of_document",
+    "may_name_folder",
     "may_speak",
     "turned",
 ]  # fmt: skip
@@ -82,6 +84,17 @@ def head_of(start: bytes, file: str) -> Head | None:
 def parsed_turns(record: Record, head: Head) -> list[ParsedTurn] | None:
     """Return the turns in one record; none for bookkeeping, None for a shape that is not known."""
     return _ADAPTERS[head.assistant].parsed_turns(record, head)
+
+
+def folder_in(record: Record, head: Head) -> str:
+    """Return the folder in which a record says that the session goes on; empty if it says none."""
+    name_folder = _ADAPTERS[head.assistant].folder_in
+    return name_folder(record) if name_folder else ""
+
+
+def may_name_folder(line: bytes, head: Head) -> bool:
+    """Return whether `folder_in` may find a folder in a line."""
+    return _ADAPTERS[head.assistant].folder_in is not None and b"cwd" in line
 
 
 def may_speak(line: bytes) -> bool:

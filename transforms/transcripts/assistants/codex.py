@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 import orjson
 
-from cortex.hooks.prose.plain import without_private
+from cortex.hooks.prose.plain import has_private_tag, without_private
 from cortex.transforms.transcripts.assistants.parsed_turn import (
     Adapter,
     Assistant,
@@ -271,6 +271,19 @@ def parsed_turns(record: Record, head: Head) -> list[ParsedTurn] | None:
     return None if utterances is None else _with_envelope(utterances, record, item, head)
 
 
+def folder_in(record: Record) -> str:
+    """Return the folder of a turn's context, or of the environment that the model is named."""
+    payload = record.get("payload", record)
+    if not isinstance(payload, Mapping):
+        return ""
+    if record.get("type") == "turn_context":
+        return string(payload.get("cwd"))
+    content = payload.get("content") if payload.get("role") == "user" else None
+    texts = [_text_of(block) for block in content] if isinstance(content, list) else []
+    named = [inside_tag(text, "cwd").strip() for text in texts if text.startswith("<environment_context")]
+    return named[-1] if named else ""
+
+
 def _with_envelope(utterances: list[Utterance], record: Record, item: Record, head: Head) -> list[ParsedTurn]:
     said_at = record.get("timestamp")
     is_answer = item.get("role") == "assistant" or item.get("type") == "reasoning"
@@ -326,7 +339,7 @@ def _text_of(block: object) -> str:
 
 def _from_user(texts: list[str], head: Head) -> list[Utterance]:
     """Classify each block by itself; what a person typed in several is one prompt."""
-    if len(texts) > 1 and any("private>" in text.lower() for text in texts):
+    if len(texts) > 1 and any(map(has_private_tag, texts)):
         texts = ["\n".join(texts)]  # a private passage may reach over several blocks
     typed = [utterance for text in texts for utterance in _from_typed(without_private(text).strip(), head)]
     prompts = [utterance.text for utterance in typed if utterance.kind in ("prompt", "program")]
@@ -360,6 +373,6 @@ ASSISTANT = Assistant(
     "CODEX_HOME",
     ".codex",
     ("sessions", "archived_sessions"),
-    Adapter(is_own, head_of, parsed_turns, SILENT),
+    Adapter(is_own, head_of, parsed_turns, SILENT, folder_in=folder_in),
     re.compile(r".*/rollout-.*\.jsonl\.zst", re.DOTALL),
 )

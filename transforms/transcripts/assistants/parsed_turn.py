@@ -61,7 +61,7 @@ class Adapter:
     the file's path), `parsed_turns` gives the turns of a record: none for bookkeeping, None for a shape that
     is not
     known. A line that begins as in `silent` holds none. `lines_of` gives the lines of a file that is one JSON
-    document.
+    document, `folder_in` the folder in which a record says that the session goes on.
     """
 
     is_own: Callable[[bytes], bool]
@@ -69,6 +69,7 @@ class Adapter:
     parsed_turns: Callable[[Record, Head], list[ParsedTurn] | None]
     silent: tuple[bytes, ...] = ()
     lines_of: Callable[[bytes], bytes | None] | None = None
+    folder_in: Callable[[Record], str] | None = None
 
 
 @dataclass(frozen=True)

@@ -381,6 +381,115 @@ logged in with ana / <a14>
 MESSAGE_BUS_CONTEXT=<a28>
 export LEDGER_SIG='<a40>'
 cat key.b64\\nLS0tLS1CRUdJTiBPUEVOU1NIIFBSSVZBVEUgS0VZLS0tLS0K<b28>\\n<b76>\\n<b76>\\n<b20>==
+$ rclone config create box webdav url https://dav.example.org user ada pass @
+$ xfreerdp /v:10.0.0.8 /u:ada /p:@ /cert:ignore
+$ impacket-secretsdump corp/ada:@%at%10.0.0.5
+$ impdp system/@ directory=dp dumpfile=x.dmp
+$ ipmitool -I lanplus -H 10.0.0.9 -U ADMIN -P @ chassis status
+$ ncftpput -u ada -p @ ftp.example.org / a.txt
+$ printf '@' | gpg --batch --passphrase-fd 0 -d a.gpg
+$ echo -n "@" | base64 | kubectl create secret generic db --from-file=password=/dev/stdin
+$ az sql server create -n s -g g -u ada -p @
+$ doctl auth init -t <h40>
+$ twine upload -u __token__ -p <a32> dist/*
+$ cargo login <a32>
+$ gem push x.gem --key <h40>
+$ dotnet nuget push a.nupkg -k <a32> -s https://nuget.example.org
+$ pulumi config set --secret dbPassword @
+$ xdotool type '@' && xdotool key Return  # types the login password
+$ wg set wg0 peer X preshared-key <(echo <b43>=)
+$ cloudflared service install <b86>==
+$ ffmpeg -i in -f flv rtmp://live.example.tv/app/live_<a32>
+$ jarsigner -storepass @ -keypass @ app.jar alias
+$ signtool sign /f cert.pfx /p @ app.exe
+$ security unlock-keychain -p @ login.keychain
+$ security find-generic-password -w -s app\\n@
+$ pass show mail/ada\\n@
+$ aws sts get-session-token --query Credentials.SecretAccessKey --output text\\n<a32>
+$ kubectl get secret db -o jsonpath='{.data.password}' | base64 -d\\n@
+$ vault kv get -field=password kv/db\\n@
+$ openssl rand -hex 32\\n<h40>
+$ cat /run/secrets/db_password\\n@
+$ cat .vault_pass\\n@
+$ bitcoin-cli dumpprivkey bc1q\\nK<a32><a20>
+bind_pw @
+bindDN cn=x\\nbindpw @
+ldap_default_authtok = @
+rootpw @
+[smtp.example.org]:587 ada%at%example.org:@
+ada:@:1001:1001::/home/ada:/bin/bash
+wpa-psk @
+<property name="hibernate.connection.password">@</property>
+<machineKey validationKey="<h40>" decryptionKey="<h40>" validation="SHA1" />
+<string name="google_maps_key"><a32></string>
+"httpBasic": ["ada", "@"]
+"jwtSecret": "@",
+- {key: licence_key, val: <a32>}
+auth_pass @
+password 8 @
+set system login user ada authentication plain-text-password-value "@"
+snmp-server community @ RW
+neighbor 10.0.0.2 password @
+tacacs-server key @
+pre-shared-key address 0.0.0.0 key @
+ada%at%vpn : EAP "@"
+: PSK "@"
+require-secret: @
+dsn: "ada:@%at%tcp(127.0.0.1:3306)/app?parseTime=true"
+https://hooks.example.org/services/T0/B0/<a32>
+https://example.org/cb?code=<a32>&state=xyz&client_secret=<a32>
+myapp://login?session=<a32>
+2026-11-28 10:00:01 INFO  Created service account ada with password '@'
+2026-11-28 10:00:01 WARN  login failed for ada using password @
+time=10:00 secret_id=<a32> role_id=abc
+Nov 28 10:00:01 host app[12]: auth: user=ada pass=@ ok
+{"msg":"rotated key","old_key":"<a32>","new_key":"<a32>"}
+Generated admin credentials: admin / @
+The API key for this workspace is <a32>. Store it safely.
+Use this key to sign in (it will not be shown again):\\n\\n    <a32>
+PASSWORD elastic = @
+let apiKey = #"<a32>"#
+var dbPassword = []byte("@")
+const PASSWORD: &str = r#"@"#;
+const char *wifi_pass = "@";
+#define MQTT_PASSWORD "@"
+password = q{@};
+define('AUTH_SALT', '@<a32>');
+new Client({ auth: [ 'ada', '@' ] })
+smtp.login("ada%at%example.org", "@")
+client = Client(account_sid, "<h40>")  # twilio auth token
+password: str = Field(default="@")
+parser.add_argument("--password", default="@")
+Fernet(b"<b43>=")
+hmac.new(b"@", msg, "sha256")
+jwt.encode(claims, "@", algorithm="HS256")
+jwt.sign(payload, '@', { expiresIn: '1h' })
+DriverManager.getConnection(url, "ada", "@");
+builder.Configuration["Jwt:Key"] = "@";
+options.addArguments("--proxy-auth=ada:@");
+Sys.setenv(GITHUB_PAT = "<a32>")
+ENV.fetch("SECRET") { "<a32>" }
+Rails.application.credentials.secret = %q(<a32>)
+(setq smtpmail-password "@")
+Dim pwd As String = "@"
+set_password -user ada "@"
+INSERT INTO users (name, password) VALUES ('ada', '@');
+CREATE SECRET s (TYPE s3, KEY_ID 'x', SECRET '<a32>');
+export DB_PW="${DB_PW:-@}"
+PASS=$'@'
+read -r TOKEN <<EOF\\n<a32>\\nEOF
+sonar.login=<h40>
+login with ada and @ as password
+My password's @, change it later.
+ada's pw → @
+username: ada, pass phrase: "harbour lantern gravel cobalt"
+proxy = ada:<a20>%at%proxy.example.org
+cy.get('#password').type('<a14>')
+driver.find_element(By.ID, "password").send_keys("<a14>")
+the staging login is ada / <a14>
+[INFO] rotated api key from <a32> to <a32>
+cmdkey /add:srv /user:ada /pass:<a14>
+http_auth = ada,<a14>
 """
 
 STAYS = """
@@ -686,6 +795,80 @@ $ base64 < logo.png\\n<b76>\\n<b76>\\n<b40>
 $ base64 < cert.pem\\nLS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCk<b38>\\n<b76>\\n<b40>
 passwd = ''''''
 passwd = '''\\nUsage: prog [options]\\n'''
+docker run -u 1000 -p 8080:80/tcp nginx
+psql -U ada -p 5432 app2
+ssh -l ada -p 2222 host1.example.org
+npm publish --access public
+git push --set-upstream origin feature/add-login2-flow
+cargo publish -p kelp-core2
+az login --tenant 72f988bf-86f1-41af-91ab-2d7cd011db47
+helm push chart-1.2.3.tgz oci://registry.example.org/charts
+gem push kelp-1.2.0-x86_64-linux.gem
+echo build42 | tee secret-build.txt
+VERSION=$(echo release2024)
+All tests pass now\\nv1.2.3-rc1
+they pass limit=10 to the call
+pass timeout=30s to the client
+pass --max-width=80% and go on
+CREATE TABLE token_usage (model text); INSERT INTO token_usage VALUES (1, 'gpt-4', 512);
+insert into users (name, password) values (?, ?)
+INSERT INTO users (name, password) VALUES ($1, $2)
+socket.connect("tcp://10.0.0.1", "topic12")
+auth: ['jwt', 'oauth2']
+credentials = ["email", "phone2fa"]
+createHmac('sha256', secret)
+hmac.new(key, msg, "sha512")
+mailto:support2024@example.org
+email:ada1987@example.org
+sip:user01@voice.example.org
+acct:ada123@mastodon.social
+"string-width-cjs": "npm:string-width@4.2.0"
+git@github.com:ada/kelp2.git
+password: !Ref DbPassword1
+password: !secret wifi_password_2g
+token: !Sub "${ApiToken2}"
+"license": {"key": "apache-2.0", "name": "Apache License 2.0"}
+cache key:\\n  node-modules-linux-x64-v3
+new_key = "session:v2:ada1"
+primary_key=True
+validationKey: 'form.email1'
+exit code:\\n\\n127
+login as: ada2
+login failed 3 times
+enable password recovery on 2 routers
+neighbor 10.0.0.2 remote-as 65001
+user ada2 logged in
+root:x:0:0:root:/root:/bin/bash
+nobody:*:65534:65534:Unprivileged:/var/empty:/usr/bin/false
+<input name="password" type="password">
+<string name="password_hint">Passwort eingeben</string>
+the password's length is at least 12 characters
+the password's SHA256 is stored
+password → hashed with bcrypt12
+   661→properties["token"] = authToken\\n   662→properties["file_content"] = fileData
+$ openssl rand -hex 32 > /run/keys/app
+$ cat password_policy.md\\nminimum length is 12
+$ kubectl get secret db\\nNAME TYPE DATA AGE
+https://example.org/webhooks/github
+https://hooks.example.org/docs/getting-started2
+os.getenv("API_KEY") or ""
+os.environ.get("TOKEN", default="")
+parser.add_argument("--password", help="asks if missing", default="")
+${DB_PASSWORD:-}
+${PASS:?is not set}
+password: str = Field(default="")
+password: str = Field(min_length=12)
+let password = String(localized: "login.password.title1")
+const secretKey = Buffer.from(process.env.SECRET2, "base64")
+token = bytes("", "utf-8")
+read -r TOKEN < /run/secrets/token
+git log --format=%H -p 2f1c9e4
+mysqldump -u root -p app2024
+tar -u file -p dir2/sub3
+rsync -u ada -p 10.0.0.1::mod
+created_at: 2026-11-28T10:00:00Z
+token_created_at=1764324000
+format: PAT 12 of the survey
 """
 
 
@@ -704,7 +887,9 @@ def texts_of(listing: str) -> list[tuple[str, list[str]]]:
         if "@" in text:
             secrets.append(_PASSWORDS[number % len(_PASSWORDS)])
             text = text.replace("@", secrets[-1])
-        texts.append((text.replace("\\n", "\n").replace("\\t", "\t").replace("%at%", "@"), secrets))
+        for sign, meant in (("\\n", "\n"), ("\\t", "\t"), ("%at%", "@"), ("%three%", '"""')):
+            text = text.replace(sign, meant)
+        texts.append((text, secrets))
     return texts
 
 
