@@ -263,10 +263,13 @@ def _command_passages(turns: pa.Table, last_seq: Mapping[str, object]) -> Iterat
     """Yield the commands that ran as PASSAGES rows; `seq` follows no other: each is nobody's neighbour."""
     import pyarrow.compute as pc  # here: a question needs none of these functions
 
-    calls = turns.filter(pc.is_in(turns["kind"], pa.array(["tool_call", "tool_result"])))
-    calls = calls.sort_by([("file", "ascending"), ("line", "ascending"), ("block", "ascending")])
     columns = [*_TURN_COLUMNS, "block", "tool_name", "tool_use_id", "tool_status", "tool_input"]
-    for file, group in groupby(calls.select(columns).to_pylist(), key=itemgetter("file")):
+    calls = turns.select(columns).filter(pc.is_in(turns["kind"], pa.array(["tool_call", "tool_result"])))
+    # What a call gave back is nearly all of a session's bytes, and only how it ended counts.
+    texts = pc.if_else(pc.equal(calls["kind"], pa.scalar("tool_call")), calls["text"], None)
+    calls = calls.set_column(columns.index("text"), "text", texts)
+    calls = calls.sort_by([("file", "ascending"), ("line", "ascending"), ("block", "ascending")])
+    for file, group in groupby(calls.to_pylist(), key=itemgetter("file")):
         seq = int(str(last_seq.get(file, -1)))
         for run in commands_run(list(group)):
             seq += 2

@@ -152,7 +152,7 @@ class TranscriptAnswer:
 
 @dataclass(frozen=True)
 class TextShard:
-    """Texts for the local model, in lists that it is to be given whole: a vector depends on its batch."""
+    """Texts for the local model, in lists."""
 
     model: str
     lists: tuple[tuple[str, ...], ...]

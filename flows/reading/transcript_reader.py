@@ -11,7 +11,6 @@ import pyarrow.compute as pc
 
 from cortex.flows.run_report import QuarantinedLine
 from cortex.hooks.private import is_below
-from cortex.storage.lake.lake import each_key_once
 from cortex.storage.staging.transcripts import (
     PIECE_BYTES,
     START,
@@ -164,17 +163,16 @@ def unknown_turns(turns: pa.Table, known: pa.Table) -> pa.Table:
     The earlier place wins whenever rows are read, so the lake says the same whichever copy of a
     resumed or forked session came first.
     """
-
     import polars as pl
 
-    new, old = _frame(turns), _frame(known)
+    new, old = _places(turns).with_row_index("at"), _places(known)
     first = old.sort(PLACE).unique(subset="turn_id", keep="first").select("turn_id", known=pl.struct(PLACE))
     joined = new.join(first, on="turn_id", how="left", maintain_order="left")
     earlier = pl.struct(PLACE).struct.field("file") < pl.col("known").struct.field("file")
     same_file = pl.col("file") == pl.col("known").struct.field("file")
     earlier |= same_file & (pl.col("line") < pl.col("known").struct.field("line"))
-    kept = joined.filter(pl.col("known").is_null() | earlier).drop("known")
-    return kept.to_arrow().cast(TURNS.arrow)
+    kept = joined.filter(pl.col("known").is_null() | earlier)["at"]
+    return turns.take(kept.to_arrow()).cast(TURNS.arrow)
 
 
 def touched_sessions(fresh: pa.Table, known: pa.Table) -> set[str]:
@@ -185,19 +183,20 @@ def touched_sessions(fresh: pa.Table, known: pa.Table) -> set[str]:
 
 def in_first_place(turns: pa.Table, known: pa.Table) -> pa.Table:
     """Return each of `turns` once, without those that stand earlier in another session (a fork's)."""
-
     import polars as pl
 
-    rows = _frame(turns)
-    places = pl.concat([rows.select("turn_id", *PLACE), _frame(known).select("turn_id", *PLACE)])
+    rows = _places(turns).with_row_index("at")
+    places = pl.concat([rows.drop("at"), _places(known)])
     first = places.sort(PLACE).unique(subset="turn_id", keep="first")
-    kept = rows.join(first, on=["turn_id", *PLACE], how="semi")
-    return each_key_once(TURNS, kept.to_arrow().cast(TURNS.arrow))
+    kept = rows.join(first, on=["turn_id", *PLACE], how="semi").sort("turn_id", "at")
+    kept = kept.unique(subset="turn_id", keep="first", maintain_order=True)
+    return turns.take(kept["at"].to_arrow()).cast(TURNS.arrow)
 
 
-def _frame(rows: pa.Table) -> pl.DataFrame:
+def _places(rows: pa.Table) -> pl.DataFrame:
+    """Return where turns stand, without their texts, of which each copy may be 100 MB."""
     import polars as pl
 
-    frame = pl.from_arrow(rows)
+    frame = pl.from_arrow(rows.select(["turn_id", *PLACE]))
     assert isinstance(frame, pl.DataFrame)
     return frame

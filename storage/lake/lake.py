@@ -458,12 +458,14 @@ def each_key_once(table: Table, rows: pa.Table) -> pa.Table:
     """Return `rows` with the first row of each key (turns: the earliest place), ordered by key."""
     import polars as pl
 
-    frame = pl.from_arrow(rows)
-    assert isinstance(frame, pl.DataFrame)
     key = list(table.key)
     order = [*key, "file", "line", "block"] if table.name == "turns" else key
-    kept = frame.sort(order, maintain_order=True).unique(subset=key, keep="first", maintain_order=True)
-    return kept.to_arrow().cast(table.arrow)
+    # Of the texts there is one copy: a session's may be 100 MB.
+    frame = pl.from_arrow(rows.select(order))
+    assert isinstance(frame, pl.DataFrame)
+    ordered = frame.with_row_index("place").sort(order, maintain_order=True)
+    kept = ordered.unique(subset=key, keep="first", maintain_order=True)["place"]
+    return rows.take(kept.to_arrow()).cast(table.arrow)
 
 
 def _is_of(sessions: set[str]) -> "pa.compute.Expression":

@@ -226,8 +226,9 @@ def _pieces(file: BinaryIO, position: Position, piece_bytes: int) -> Iterator[Pi
                 return
             first_line += 1
             continue
-        yield Piece(data[:end], start, first_line, is_last)
-        first_line += data.count(b"\n", 0, end)
+        data = data[:end]  # and not beside what it was cut from
+        yield Piece(data, start, first_line, is_last)
+        first_line += data.count(b"\n")
         start += end
         file.seek(start)
 

@@ -29,7 +29,7 @@ from cortex.transforms.extract.structural import error_candidates, git_candidate
 from cortex.transforms.extract.typed import category_of, typed_candidates, without_taken_back
 from cortex.transforms.identity import event_id
 from cortex.transforms.policy import Policy
-from cortex.transforms.schemas import EVENTS, TURNS, Table
+from cortex.transforms.schemas import EVENTS
 from cortex.transforms.words.orders import objection_to
 from cortex.transforms.words.sentences import share_of_all, words_in
 
@@ -44,8 +44,10 @@ if TYPE_CHECKING:
 
 def deduplicated(turns: pa.Table) -> pa.Table:
     """Take TURNS; return TURNS in file order with one row per turn_id, the first by (file, line, block)."""
-    first = _frame(turns).sort("file", "line", "block", "turn_id").unique("turn_id", keep="first")
-    return _table(first.sort("file", "line", "block", "turn_id"), TURNS)
+    order = ["file", "line", "block", "turn_id"]
+    # Of the texts there is one copy: a session's may be 100 MB.
+    ordered = _frame(turns.select(order)).with_row_index("place").sort(order)
+    return turns.take(ordered.unique("turn_id", keep="first", maintain_order=True)["place"].to_arrow())
 
 
 def mark_rewound(turns: pa.Table) -> frozenset[str]:
@@ -60,7 +62,18 @@ def mark_rewound(turns: pa.Table) -> frozenset[str]:
 
     import polars as pl
 
-    rows = _frame(turns).sort("file", "line", "block", "turn_id").unique(["file", "turn_id"], keep="first")
+    columns = [
+        "file",
+        "line",
+        "block",
+        "turn_id",
+        "session_id",
+        "kind",
+        "tool_use_id",
+        "agent_id",
+        "parent_uuid",
+    ]
+    rows = _frame(turns.select(columns)).sort(columns[:4]).unique(["file", "turn_id"], keep="first")
     is_opening = (
         pl.col("kind").is_in(["prompt", "plan"])
         & pl.col("tool_use_id").is_null()
@@ -85,11 +98,6 @@ def _frame(turns: pa.Table) -> pl.DataFrame:
     frame = pl.from_arrow(turns)
     assert isinstance(frame, pl.DataFrame)
     return frame
-
-
-def _table(frame: pl.DataFrame, table: Table) -> pa.Table:
-    """Return `frame` with the columns of `table`, in their order and with their types and meanings."""
-    return frame.select(table.arrow.names).to_arrow().cast(table.arrow)
 
 
 # -- Who leads a session: a person, perhaps through a program that drives the client, or a program (spec 5).
@@ -354,7 +362,7 @@ def threads_by_session(turns: pa.Table) -> Iterator[list[list[Turn]]]:
     sessions: dict[tuple[str, str], dict[tuple[str, str], list[Turn]]] = defaultdict(
         lambda: defaultdict(list)
     )
-    for turn in deduplicated(turns).select(READ_COLUMNS).to_pylist():
+    for turn in deduplicated(turns.select(READ_COLUMNS)).to_pylist():
         if turn["turn_id"] not in withdrawn and turn["kind"] != "thinking":
             threads = sessions[turn["project_id"], turn["session_id"]]
             threads[turn["agent_id"] or "", turn["file"]].append(turn)

@@ -6,7 +6,6 @@ import sys
 from pathlib import Path
 
 import numpy as np
-import pytest
 
 from cortex.flows.embedders import local
 from cortex.flows.embedders.local import LocalEmbedder
@@ -20,12 +19,22 @@ def test_vectors_are_unit_length_float32_of_the_declared_dimensions(embedder: Lo
     assert np.allclose(np.linalg.norm(vectors, axis=1), 1.0, atol=1e-5)
 
 
-def test_looking_rows_up_first_changes_no_number(monkeypatch: pytest.MonkeyPatch) -> None:
-    texts = ["Which tide gauge?", "潮位 — measured at 04:10 UTC, in `tide_gauge.py`"]
-    rewritten = local.load().embed(texts[:1], as_query=True), local.load().embed(texts)
-    monkeypatch.setattr(local, "with_rows_taken_first", lambda network, table: network)
-    as_it_is = local.load().embed(texts[:1], as_query=True), local.load().embed(texts)
-    assert all(np.array_equal(*pair) for pair in zip(rewritten, as_it_is, strict=True))
+def test_few_steps_give_the_vectors_of_the_network_as_the_package_has_it(embedder: LocalEmbedder) -> None:
+    import onnxruntime
+
+    texts = [
+        "",
+        "Which tide gauge?",
+        "潮位 — measured at 04:10 UTC, in `tide_gauge.py`",
+        "reads again " * 300,
+    ]
+    whole = onnxruntime.InferenceSession(local._model_path(), providers=["CPUExecutionProvider"])
+    for text, vector in zip(texts, embedder.embed(texts), strict=True):
+        ids = np.array([local._tokenizer().encode(text).ids])
+        inputs = {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)}
+        summed = whole.run(None, inputs)[0][0].sum(axis=0)
+        assert np.allclose(vector, summed / np.linalg.norm(summed), atol=1e-6)
+    assert np.allclose(local.load().embed(texts[1:2], as_query=True), embedder.embed(texts[1:2]), atol=1e-6)
 
 
 def test_the_runtime_reports_nothing_and_leaves_nothing_in_the_home(tmp_path: Path) -> None:
