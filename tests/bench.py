@@ -23,6 +23,7 @@ from cortex.flows.memory import Memory
 from cortex.flows.run_report import RunReport
 from cortex.flows.stages.publish import first_database
 from cortex.storage.lake.lake import LAKE_TABLES, each_key_once
+from cortex.storage.published import published
 from cortex.storage.settings.settings import Settings
 from cortex.storage.store import Store
 from cortex.transforms.schemas import VECTORS
@@ -56,8 +57,13 @@ def words_for_a_model(settings: Settings) -> WordEmbedder:
 
 @contextmanager
 def publishing_once() -> Iterator[None]:
-    """Let first runs of this process publish their database at their end alone: early too takes 0.6 s."""
+    """
+    Let first runs of this process publish their database at their end alone: early too takes 0.6 s.
+
+    Its 240 comments are left out as well, 0.1 s a run: they are in `sample_store`, which a test reads.
+    """
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(published, "comments", lambda **_: ())
         for flow, stages in runs.FLOWS.items():
             patch.setitem(runs.FLOWS, flow, tuple(each for each in stages if each is not first_database))
         yield

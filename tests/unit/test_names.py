@@ -76,9 +76,6 @@ PHRASES = {
 }
 ALLOWED = COLUMNS | PHRASES
 
-# Files with such names. The list only shrinks: take a file off it as soon as it is clean.
-UNCLEAN: tuple[str, ...] = ()
-
 # Public names with several homes by intent, with the reason.
 INTENDED = {
     "TYPE_CHECKING": "hooks do without the import of typing",
@@ -86,8 +83,6 @@ INTENDED = {
 }
 # Rooms whose modules offer the same names, since one of them is chosen at run time.
 INTERFACES = ("flows/embedders/", "flows/writers/", "transforms/transcripts/assistants/")
-# Public names that still have several homes. The list only shrinks.
-SEVERAL_HOMES: set[str] = set()
 
 # The nodes that can give a name: one in five.
 NAMING = {
@@ -143,19 +138,12 @@ def bad_words(name: str) -> list[str]:
     return [word for word in (*EMPTY_WORDS, *OWN_WORDS) if f"_{word}_" in spaced]
 
 
-@cache
 def bad_names(path: Path) -> list[str]:
     return [f"{inside(path)}:{line} {name}" for name, line in names(path) if bad_words(name)]
 
 
 def test_names_are_nouns_in_the_words_of_the_field():
-    checked = [path for path in modules(ROOMS) if inside(path) not in UNCLEAN]
-    assert [name for path in checked for name in bad_names(path)] == []
-
-
-def test_no_listed_file_is_clean():
-    unclean = {inside(path) for path in modules(ROOMS) if bad_names(path)}
-    assert sorted(set(UNCLEAN) - unclean) == [], "clean or gone: take them off the list"
+    assert [name for path in modules(ROOMS) for name in bad_names(path)] == []
 
 
 def is_command(node: ast.stmt) -> bool:
@@ -189,10 +177,4 @@ def homes() -> dict[str, list[str]]:
 
 
 def test_each_public_name_has_one_home():
-    several = {name: places for name, places in homes().items() if len(places) > 1}
-    assert {name: places for name, places in several.items() if name not in SEVERAL_HOMES} == {}
-
-
-def test_no_listed_name_has_one_home():
-    several = {name for name, places in homes().items() if len(places) > 1}
-    assert sorted(SEVERAL_HOMES - several) == [], "one home or gone: take them off the list"
+    assert {name: places for name, places in homes().items() if len(places) > 1} == {}

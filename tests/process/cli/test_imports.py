@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from cortex.spared_imports import sparing
+from tests.process.cli.test_commands import HEAVY
 
 PROGRAM = """
 import sys
@@ -36,12 +37,12 @@ def test_what_is_published_is_shown_without_a_table_library(samples, words):
 
 
 @pytest.mark.parametrize(
-    "words", [["list", "--all-projects"], ["timeline", "--all-projects"], ["show", "ID"]]
+    "words", [["list", "--all-projects"], ["timeline", "--all-projects"], ["today"], ["show", "ID"]]
 )
 def test_memories_are_looked_up_with_duckdb_alone(cortex, samples, words):
     first = cortex("list", "--all-projects", "--limit", "1", "--json").json["memories"][0]["memory_id"]
     modules = modules_of(*[first if word == "ID" else word for word in words])
-    assert modules & set(LIBRARIES) == set() and "duckdb" in modules
+    assert modules & {*LIBRARIES, *HEAVY} == {"duckdb"}
 
 
 def test_a_spared_package_is_itself_again_afterwards_also_where_the_import_fails(tmp_path, monkeypatch):

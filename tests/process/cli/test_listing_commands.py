@@ -1,32 +1,9 @@
 """`list`, `show`, `timeline` and `today`: looking around without a question, from published files alone."""
 
-import subprocess
-import sys
-
 import pyarrow.parquet as pq
 import pytest
 
 from cortex.transforms.schemas import MEMORIES, PROJECTS
-from tests.process.cli.test_command_line import HEAVY
-
-# What a look needs of them: the tables' reader.
-NEEDED = {"duckdb"}
-
-
-@pytest.mark.parametrize("words", [["list"], ["timeline"], ["today"], ["show", "ID"]])
-def test_a_look_imports_neither_the_vector_store_nor_the_engine(cortex, samples, words):
-    first = cortex("list", "--limit", "1", "--json").json["memories"][0]["memory_id"]
-    given = [first if word == "ID" else word for word in words]
-    program = (
-        "import sys\n"
-        "from cortex.cli.main import main\n"
-        "try:\n    main(sys.argv[1:])\n"
-        "finally:\n    print(*sys.modules, file=sys.stderr)\n"
-    )
-    run = subprocess.run([sys.executable, "-c", program, *given], capture_output=True, text=True, check=True)
-    loaded = set(run.stderr.splitlines()[-1].split())
-    assert loaded & (set(HEAVY) - NEEDED) == set()
-    assert "cortex.storage.store" not in loaded
 
 
 def test_the_newest_memories_come_first_with_ids_that_show_takes(cortex, samples):

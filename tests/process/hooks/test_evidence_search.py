@@ -25,6 +25,7 @@ from cortex.storage.tables.lance_tables import LanceTables
 from cortex.storage.tables.search_file import write_index
 from cortex.storage.tables.search_index import SearchIndex
 from cortex.transforms.search import index_text, passages_of, search_settings, settings_document
+from tests.examples import examples
 from tests.rows import START, memories, memory, turn, turns
 
 POLICY = read_policy(None)
@@ -94,7 +95,7 @@ def shown(result: Any) -> object:
     return result.id, result.score, result.statement, result.quote, result.why, nearby
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(STORES, st.lists(TEXTS, min_size=1, max_size=3), st.integers(1, 10))
 def test_hook_and_recall_give_the_same_results_in_the_same_order(
     tmp_path_factory: pytest.TempPathFactory,

@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import subprocess
 import time
 from collections.abc import Callable
@@ -36,20 +37,12 @@ def run_git(place: Path, *words: str, check: bool = True, **environment: str) ->
 class Trap:
     """A repository with two commits, and a program that leaves its mark when something runs it."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder / "kelp"
+    def __init__(self, folder: Path, repository: Path) -> None:
+        self.folder = Path(shutil.copytree(repository, folder / "kelp", symlinks=True))
         self.canary = folder / "canary"
         self.program = folder / "program"
         self.program.write_text(f'#!/bin/sh\necho "$0 $*" >>{self.canary}\nexit 1\n')
         self.program.chmod(0o755)
-        (self.folder / "src").mkdir(parents=True)
-        run_git(self.folder, "init", "-q")
-        (self.folder / ".gitattributes").write_text("*.py diff=evil filter=evil merge=evil\n")
-        (self.folder / "pyproject.toml").write_text('[project]\ndependencies = ["flask"]\n')
-        for text in ("def read_store():\n    pass\n", "def open_lake():\n    pass\n"):
-            (self.folder / "src" / "store.py").write_text(text)
-            run_git(self.folder, "add", "-A")
-            run_git(self.folder, "commit", "-q", "-m", "work")
 
     def set(self, *settings: tuple[str, str]) -> None:
         for name, value in settings:
@@ -80,9 +73,24 @@ class Trap:
                 (self.folder / ".git" / "objects" / blob[:2] / blob[2:]).unlink(missing_ok=True)
 
 
+@pytest.fixture(scope="module")
+def two_commits(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a repository with two commits, of which each trap is a copy: making one takes five processes."""
+    folder = tmp_path_factory.mktemp("repository")
+    (folder / "src").mkdir()
+    run_git(folder, "init", "-q")
+    (folder / ".gitattributes").write_text("*.py diff=evil filter=evil merge=evil\n")
+    (folder / "pyproject.toml").write_text('[project]\ndependencies = ["flask"]\n')
+    for text in ("def read_store():\n    pass\n", "def open_lake():\n    pass\n"):
+        (folder / "src" / "store.py").write_text(text)
+        run_git(folder, "add", "-A")
+        run_git(folder, "commit", "-q", "-m", "work")
+    return folder
+
+
 @pytest.fixture
-def trap(tmp_path: Path) -> Trap:
-    return Trap(tmp_path)
+def trap(tmp_path: Path, two_commits: Path) -> Trap:
+    return Trap(tmp_path, two_commits)
 
 
 def questions_about(place: Path) -> list[object]:

@@ -8,7 +8,7 @@ from cortex.storage.settings.reference import read_policy
 from cortex.transforms.extract.events import extract_events
 from cortex.transforms.extract.ground.candidate import extractor_fingerprint
 from cortex.transforms.policy import BUILT_IN, READERS, REMARKS, Policy
-from tests.examples import cases
+from tests.examples import HAS_EVERY_CASE, cases
 from tests.rows import turn, turns
 
 POLICY = read_policy(None)
@@ -40,7 +40,8 @@ def test_a_threshold_outdates_extraction_where_extraction_reads_it(name):
 @pytest.mark.parametrize("stem", READERS)
 def test_a_table_outdates_extraction_where_extraction_reads_it(stem):
     now = extractor_fingerprint(POLICY)
-    others = [extractor_fingerprint(changed(stem, key)) for key in POLICY.rows[stem]]
+    keys = [*POLICY.rows[stem]][:: 1 if HAS_EVERY_CASE else 5]
+    others = [extractor_fingerprint(changed(stem, key)) for key in keys]
     assert {other != now for other in others} == {"extract" in READERS[stem]}
 
 

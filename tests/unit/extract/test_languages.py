@@ -122,15 +122,14 @@ HOSTILE = (
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("chars", [10_000, pytest.param(100_000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("language", ["de", "es", "fr", "pt", "zh", "ja", "ko", "tr"])
-def test_no_pattern_takes_more_than_linear_time(language, chars):
+def test_no_pattern_takes_more_than_linear_time(language):
     tables = [POLICY.tables[name].to_pylist() for name in WORD_TABLES if name != "language_words"]
     patterns = [row["pattern"] for rows in tables for row in rows if row["language"] == language]
     compiled = [re.compile(pattern, re.IGNORECASE) for pattern in patterns]
     for part in HOSTILE:
         start = time.process_time()
         for pattern in compiled:
-            pattern.search(part * (chars // len(part)))
-        # All patterns of a language take .1 s for 10,000 characters, one that takes the square 2 s and more.
-        assert time.process_time() - start < 1.5 * chars / 10_000
+            pattern.search(part * (30_000 // len(part)))
+        # All patterns of a language take .3 s for 30,000 characters, one that takes the square 18 s and more.
+        assert time.process_time() - start < 1.5

@@ -11,6 +11,7 @@ from cortex.transforms.extract.ground.phrases import part_of
 from cortex.transforms.extract.typed import without_taken_back
 from cortex.transforms.policy import Policy
 from cortex.transforms.words.sentences import long_words
+from tests.examples import examples
 from tests.sessions import call, prompt, said, text
 from tests.shown import Shown
 
@@ -200,7 +201,9 @@ STATED = st.sampled_from(
 )
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=examples(200), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(
     words=st.lists(STATED, max_size=9), typed_at=st.sets(st.integers(0, 8)), lines=st.permutations(range(9))
 )

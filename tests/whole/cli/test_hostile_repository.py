@@ -1,6 +1,6 @@
 """Every command that asks a repository, over one whose configuration names programs: none of them runs."""
 
-from tests.process.storage.test_git import Trap, hooked, promisor
+from tests.process.storage.test_git import Trap, hooked, promisor, trap, two_commits  # noqa: F401
 from tests.shell import Cortex
 from tests.transcripts import decisions
 
@@ -19,8 +19,7 @@ COMMANDS = (
 )
 
 
-def test_no_command_runs_what_a_repository_names(cortex: Cortex, tmp_path, monkeypatch):
-    trap = Trap(tmp_path)
+def test_no_command_runs_what_a_repository_names(cortex: Cortex, tmp_path, monkeypatch, trap: Trap):
     trap.sign_head("PGP SIGNATURE")
     hooked(trap)
     promisor(trap, ("remote.origin.url", "."), ("remote.origin.uploadpack", str(trap.program)))

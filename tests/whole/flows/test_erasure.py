@@ -1,7 +1,6 @@
 """Erasure is real: after it, no file of the store holds the text, in raw bytes or decoded (spec 12)."""
 
 import json
-import os
 import signal
 import sqlite3
 import subprocess
@@ -338,31 +337,6 @@ def test_killed_while_publishing_the_words_are_in_no_file_after_forgetting(bench
     assert traces(bench.home, CANARY) == []
     new = name_patterns(bench.home) - name_patterns(other.home)
     assert new == {"lake/settled/project=kelp-N/N.parquet"}  # that the session was read, which erasing notes
-
-
-def run_under_prefect(bench, flow):
-    """Run in a process of its own: Prefect's home holds for a process, and another test may have set it."""
-    program = (
-        "import sys; from pathlib import Path; from tests.bench import Bench;"
-        " Bench(Path(sys.argv[1]), Path(sys.argv[2])).run(sys.argv[3], engine='prefect')"
-    )
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("PREFECT_")}
-    subprocess.run(
-        [sys.executable, "-c", program, str(bench.home), str(bench.projects), flow],
-        env=environment,
-        cwd=Path(__file__).parents[3],
-        check=True,
-    )
-
-
-def test_prefects_own_files_hold_nothing_either(bench):
-    told_canary().write(bench.projects)
-    bench.stage()
-    run_under_prefect(bench, "ingest")
-    assert list((bench.home / "runs" / "prefect").rglob("*.db"))
-    forget(bench)
-    run_under_prefect(bench, "ingest")
-    assert traces(bench.home, CANARY) == []
 
 
 def test_the_search_sees_the_words_wherever_they_lie_before(bench):

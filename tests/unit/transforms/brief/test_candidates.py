@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from cortex.storage.settings.reference import read_policy
 from cortex.transforms.brief.candidates import NO_SESSIONS, believed
 from cortex.transforms.schemas import TELLING_ORDER, UTC_US, Row
+from tests.examples import examples
 from tests.rows import START, at, memories, memory
 
 POLICY = read_policy(None)
@@ -90,7 +91,7 @@ def chosen(rows: list[Row], kind: str, *, is_read_by_model: bool) -> list[str]:
     return [row["memory_id"] for row in (*placed, *free[:most])]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(rows_of_memories, st.booleans(), st.randoms(use_true_random=False))
 def test_the_query_ranks_as_the_rules_say_whatever_the_order_of_the_rows(made_rows, is_read_by_model, random):
     rows = [row | {"memory_id": f"m{at:02}"} for at, row in enumerate(made_rows)]

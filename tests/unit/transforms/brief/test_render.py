@@ -562,7 +562,7 @@ def test_with_500_immortal_decisions_each_is_in_the_brief_out_of_room_or_in_the_
 
 
 @given(st.randoms(use_true_random=False))
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 def test_the_archive_has_the_same_bytes_whatever_the_order_of_the_memories(random):
     rows = [memory(number) for number in range(90)]
     expected = archive(*rows, sessions=passed_by(2000))

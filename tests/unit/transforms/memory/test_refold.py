@@ -10,6 +10,7 @@ from cortex.storage.settings.reference import read_policy
 from cortex.transforms.memory.fold import fold, memory_id
 from cortex.transforms.memory.refold import refold
 from cortex.transforms.schemas import JOURNAL, MEMORIES
+from tests.examples import examples
 from tests.rows import START, entry, event, events
 
 POLICY = read_policy(None)
@@ -81,7 +82,7 @@ def _entry(number: int, day: int, kind: str, name: str | None, payload: dict | N
     return entry(kind, "reef-1", payload or {}, recorded_at=at, memory_id=name)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(
     st.lists(statements, max_size=12),
     st.lists(statements, max_size=4),

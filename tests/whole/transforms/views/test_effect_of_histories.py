@@ -25,11 +25,12 @@ from cortex.transforms.views.effect import (
     session_effects,
 )
 from cortex.transforms.views.metrics import session_metrics
+from tests.examples import HAS_EVERY_CASE
 from tests.rows import turn, turns
 
 POLICY = read_policy(None)
 BEGAN = datetime(2026, 3, 1, 9, tzinfo=UTC)
-HISTORIES = 200
+HISTORIES = 200 if HAS_EVERY_CASE else 100
 ASKED_AGAIN = [f"Which {a} of the {b} holds the {c} table?" for a in ("part", "page", "layer") for b in
          ("gauge", "tide", "reef", "harvest") for c in ("level", "season", "depth")]  # fmt: skip
 
