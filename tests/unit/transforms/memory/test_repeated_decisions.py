@@ -146,18 +146,6 @@ def test_figures_counted_in_part_are_those_counted_of_all(before, after, lost):
 
 
 PIECES = ("reli", "relying", "rely", "c++.x", "dying", "dies", "no-op", "_hoping", "hope’s", "(asked)")
-    "reli",
-    "relying",
-    "rely",
-    "c++.x",
-    "dying",
-    "dies",
-    "no-op",
-    "_hoping",
-    "hope’s",
-    "(asked)",
-    "over",
-)
 SIGNS = (" ", ", ", ".", "(", ")", "-", "/", " not ", " instead of ", ": ", "; not: ", "_", "'")
 parts = st.lists(st.tuples(st.sampled_from(PIECES), st.sampled_from(SIGNS)), min_size=1, max_size=6)
 texts = parts.map(lambda pairs: "".join(word + sign for word, sign in pairs))
