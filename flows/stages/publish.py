@@ -99,10 +99,10 @@ def _opening_lines(archive: str) -> list[str]:
     return [line for line in archive.split("\n") if not line.startswith("- ")]
 
 
-Archive = tuple[str, list[ArchiveLine]]
+ArchiveDraft = tuple[str, list[ArchiveLine]]
 
 
-def _archives(run: Run, drafts: Mapping[str, Draft]) -> dict[str, Archive]:
+def _archives(run: Run, drafts: Mapping[str, Draft]) -> dict[str, ArchiveDraft]:
     """Return the archive of each project, and its lines, whose brief and archive pass the audit."""
     archives = {}
     for scope, draft in drafts.items():
@@ -116,7 +116,9 @@ def _archives(run: Run, drafts: Mapping[str, Draft]) -> dict[str, Archive]:
     return archives
 
 
-def _publish(run: Run, scope: str, draft: Draft, archive: Archive, inputs: str, row: StageReport) -> None:
+def _publish(
+    run: Run, scope: str, draft: Draft, archive: ArchiveDraft, inputs: str, row: StageReport
+) -> None:
     published, brief = run.store.published, draft.brief
     row.rows_out += published.publish_brief(scope, brief)
     row.rows_out += published.publish_archive(scope, archive[0])
