@@ -3,7 +3,7 @@ What is published of a project for its next session: brief, archive, notes on br
 repository.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -18,6 +18,7 @@ from cortex.storage.lake.manifest import Output
 from cortex.storage.projects.repository import branches_at, commits_since, doubts_of, reverts_in
 from cortex.storage.published.catalogue import other_inputs
 from cortex.storage.published.surface import Surfaces, roots_of
+from cortex.transforms import __version__
 from cortex.transforms.brief.candidates import believed, eligibility_by_id, places_in
 from cortex.transforms.brief.explanation import (
     NO_ORDER,
@@ -28,6 +29,9 @@ from cortex.transforms.brief.explanation import (
     doubt_of,
 )
 from cortex.transforms.brief.render import (
+    NO_LINES,
+    ArchiveLine,
+    archive_lines,
     asked_until,
     choose,
     lay_out,
@@ -231,12 +235,38 @@ def rendered_from(run: Run, project_id: str, everywhere: str) -> str:
 
 def archive_of(run: Run, project_id: str) -> str:
     """Return the project's decisions that no brief has room for any more; empty for none."""
-    return render_archive(
-        pa.concat_tables(_memories_for(run, project_id)),
-        run.policy,
-        project_name=run.store.projects.name_of(project_id),
-        sessions=run.readings.sessions(),
-    )
+    return archive_text(run, project_id, archive_lines_of(run, project_id, NO_LINES))
+
+
+def archive_text(run: Run, project_id: str, lines: Iterable[ArchiveLine]) -> str:
+    """Return the archive of a project with these lines; empty for none."""
+    return render_archive(lines, project_name=run.store.projects.name_of(project_id))
+
+
+def archive_lines_of(run: Run, project_id: str, known: Mapping[str, ArchiveLine]) -> list[ArchiveLine]:
+    """Return the lines of a project's archive; those that are `known` by their key are not worded again."""
+    memories = pa.concat_tables(_memories_for(run, project_id))
+    return archive_lines(memories, run.policy, sessions=run.readings.sessions(), known=known)
+
+
+def archive_note(run: Run, text: str, lines: Sequence[ArchiveLine]) -> dict[str, object]:
+    """Return what is published of an archive for the next run: key and marks of each line, and no words."""
+    listed = "\n".join(" ".join([line.key, *sorted(line.marks)]) for line in lines)
+    return {"archive_of": content_id(__version__, run.fingerprints.folded(), text), "archive_lines": listed}
+
+
+def published_lines(run: Run, project_id: str) -> dict[str, ArchiveLine]:
+    """Return by their keys the lines of the published archive, if this version made it by this policy."""
+    text, note = run.store.published.archive(project_id), run.store.published.explanation(project_id)
+    is_ours = note.get("archive_of") == content_id(__version__, run.fingerprints.folded(), text)
+    listed = [line.split(" ") for line in str(note.get("archive_lines")).split("\n")] if is_ours else []
+    words = [line for line in text.split("\n") if line.startswith("- ")]
+    if len(words) != len(listed):
+        return {}
+    return {
+        key: ArchiveLine(key, line, frozenset(marks))
+        for line, (key, *marks) in zip(words, listed, strict=True)
+    }
 
 
 def drop_merged(run: Run) -> None:

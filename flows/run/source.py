@@ -6,6 +6,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cortex.storage.lake.lake import each_key_once
+from cortex.storage.lake.manifest import LakeFile
 from cortex.storage.store import Store
 from cortex.transforms.memory.merged_projects import in_project
 from cortex.transforms.schemas import EVENTS, GLOBAL_SCOPE, TURNS, VECTORS
@@ -46,6 +47,8 @@ class LakeSource:
 
     def __init__(self, store: Store) -> None:
         self.store = store
+        # The vectors that were read last, and the files that they stand in.
+        self._vectors: tuple[list[LakeFile], pa.Table] = ([], VECTORS.empty())
 
     def scopes(self) -> list[str]:
         """Return every scope with something in it, the global one last."""
@@ -75,7 +78,13 @@ class LakeSource:
 
     def vectors(self, model: str) -> pa.Table:
         """Return the VECTORS of a model."""
-        return self.store.lake.read(VECTORS, model).combine_chunks()
+        files, (known, rows) = self.store.lake.manifest.live(VECTORS.name, model), self._vectors
+        is_more = bool(known) and files[: len(known)] == known
+        # A run that computes vectors asks again for all of them: only the new files are read.
+        more = self.store.lake.read(VECTORS, model, since=known[-1].generation if is_more else -1)
+        rows = pa.concat_tables([rows, more]) if is_more else more
+        self._vectors = files, rows.combine_chunks()
+        return self._vectors[1]
 
 
 def parts_of(store: Store, scope: str) -> list[str]:

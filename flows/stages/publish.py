@@ -8,10 +8,13 @@ from functools import partial
 
 from cortex.flows.publishing.briefs import (
     Draft,
-    archive_of,
+    archive_lines_of,
+    archive_note,
+    archive_text,
     draft_of,
     drop_merged,
     publish_branches,
+    published_lines,
     rendered_from,
     show_briefs,
     shown_everywhere,
@@ -31,6 +34,7 @@ from cortex.storage.settings.reference import search_ranks
 from cortex.storage.store import DATABASE
 from cortex.transforms.audit import archive_violations, brief_violations
 from cortex.transforms.brief.explanation import brief_choices_of
+from cortex.transforms.brief.render import ArchiveLine
 from cortex.transforms.identity import content_id
 from cortex.transforms.masking import explanation_document
 from cortex.transforms.policy import Policy
@@ -58,7 +62,12 @@ def render(run: Run) -> None:
         held = guard_briefs(run, briefs, run.store.lake.notes.to_wipe)
         archives = _archives(run, {scope: draft for scope, draft in drafts.items() if scope not in held})
         # Before it is shown: a kill in between must not let a session learn from its own brief.
-        shown = {s: fingerprints_of(drafts[s].brief) | fingerprints_of(text) for s, text in archives.items()}
+        shown = {
+            scope: fingerprints_of("\n".join([drafts[scope].brief, *_opening_lines(text)])).union(
+                *(line.marks for line in lines)
+            )
+            for scope, (text, lines) in archives.items()
+        }
         run.store.shown_lines.show_all(shown, run.now)
         for scope, archive in archives.items():
             with run.outcome.isolated(scope, "render"):
@@ -85,25 +94,37 @@ def _shown_everywhere(run: Run) -> str:
     return everywhere
 
 
-def _archives(run: Run, drafts: Mapping[str, Draft]) -> dict[str, str]:
-    """Return the archive of each project whose brief and archive pass the audit."""
+def _opening_lines(archive: str) -> list[str]:
+    """Return the lines of an archive that are no decision: title and explanation."""
+    return [line for line in archive.split("\n") if not line.startswith("- ")]
+
+
+ArchiveDraft = tuple[str, list[ArchiveLine]]
+
+
+def _archives(run: Run, drafts: Mapping[str, Draft]) -> dict[str, ArchiveDraft]:
+    """Return the archive of each project, and its lines, whose brief and archive pass the audit."""
     archives = {}
     for scope, draft in drafts.items():
         with run.outcome.isolated(scope, "render"):
-            archive = archive_of(run, scope)
+            lines = archive_lines_of(run, scope, published_lines(run, scope))
+            archive = archive_text(run, scope, lines)
             audit = partial(brief_violations, draft.brief, scope, run.policy, run.brief_tokens(scope))
             secrets = partial(archive_violations, archive, scope)
             if run.outcome.passes(scope, 1, audit) and run.outcome.passes(scope, 1, secrets):
-                archives[scope] = archive
+                archives[scope] = archive, lines
     return archives
 
 
-def _publish(run: Run, scope: str, draft: Draft, archive: str, inputs: str, row: StageReport) -> None:
+def _publish(
+    run: Run, scope: str, draft: Draft, archive: ArchiveDraft, inputs: str, row: StageReport
+) -> None:
     published, brief = run.store.published, draft.brief
     row.rows_out += published.publish_brief(scope, brief)
-    row.rows_out += published.publish_archive(scope, archive)
+    row.rows_out += published.publish_archive(scope, archive[0])
     choices = brief_choices_of(draft.choices, draft.inputs.doubts)
-    published.publish_explanation(scope, explanation_document(choices))
+    note = archive_note(run, *archive)
+    published.publish_explanation(scope, {**explanation_document(choices), **note})
     row.rows_out += publish_branches(run, scope, draft)
     row.rows_out += run.store.tables.mark_search(scope, draft.inputs.marks)
     notes = run.ledger.notes

@@ -102,7 +102,7 @@ class ShownLinesRegister:
         return register
 
     def _write(self, register: ShownLinesByProject) -> None:
-        write_stored(self._home, self._path, json.dumps(register, sort_keys=True, indent=0).encode())
+        write_stored(self._home, self._path, json.dumps(register, sort_keys=True).encode())
 
 
 def _check(spans: list[list[str | None]]) -> None:

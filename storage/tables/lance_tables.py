@@ -359,7 +359,7 @@ class LanceTables:
             if refusal_of(error, self.home) is not None:
                 raise
             return None
-        return content_id(*map(str, hashes))
+        return content_id(",".join(map(str, hashes)))
 
     def append(self, scope: str, name: str, rows: pa.Table) -> None:
         """

@@ -3,13 +3,16 @@ The brief: which memories a new session is told of within its budget, their layo
 archive.
 """
 
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from datetime import datetime
+from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cortex.hooks.echo import fingerprints_of
 from cortex.hooks.evidence.text import is_same_subject
+from cortex.hooks.identity import content_id
 from cortex.hooks.prose.plain import (
     CLOSING,
     MORE,
@@ -39,11 +42,12 @@ from cortex.transforms.brief.explanation import (
     Choice,
     TellingOrder,
 )
-from cortex.transforms.brief.wording import day, full_provenance, without_provenance
+from cortex.transforms.brief.wording import day, fraction, full_provenance, without_provenance
+from cortex.transforms.database import query
 from cortex.transforms.memory.link import contrary_rules
 from cortex.transforms.policy import Policy
 from cortex.transforms.redaction.redact import kinds_of_secret, redact
-from cortex.transforms.schemas import PROPOSED_BY_MODEL, Row
+from cortex.transforms.schemas import PROPOSED_BY_MODEL, Row, values
 from cortex.transforms.words.sentences import first_sentences, share_of_all, share_of_fewer
 
 # -- Spends a brief's budget on lines, the most important first (spec 11.2).
@@ -396,17 +400,69 @@ def _ended(rows: pa.Table, memories: pa.Table) -> dict[str, str]:
 # -- decisions-archive.md: the decisions that no brief has room for any more, each in full (spec 8.4).
 
 
-def render_archive(
-    memories: pa.Table, policy: Policy, *, project_name: str, sessions: pa.Table = NO_SESSIONS
-) -> str:
+# What `note_states` reads: with sureness and sessions all that a line of the archive follows from.
+STATED_COLUMNS = (
+    *("memory_id", "memory_type", "text", "reason", "rejected", "files", "tags", "trust", "category"),
+    *("updated_at", "evidence"),
+)
+
+
+class ArchiveLine(NamedTuple):
+    """A line of the archive, what it follows from as one value (`key`), and the marks of its sentences."""
+
+    key: str
+    text: str
+    marks: frozenset[str]
+
+
+NO_LINES: Mapping[str, ArchiveLine] = {}
+
+
+def archive_lines(
+    memories: pa.Table,
+    policy: Policy,
+    *,
+    sessions: pa.Table = NO_SESSIONS,
+    known: Mapping[str, ArchiveLine] = NO_LINES,
+) -> list[ArchiveLine]:
     """
-    Return the archive as Markdown, newest first; empty if there is nothing in it.
+    Return the lines of the archive, newest first; those that are `known` by their key are not worded again.
 
     Takes MEMORIES of one project and the global ones, ranked, in any order, and the sessions that passed
-    them by. The same memories give the same bytes.
+    them by. The same memories give the same lines.
     """
-    rows = archived_decisions(memories, sessions, policy).to_pylist()
-    items = [item for item in (_item(row, policy) for row in rows) if not kinds_of_secret(item)]
+    rows = archived_decisions(memories, sessions, policy)
+    keys = _keys_of(rows)
+    is_new = pa.array([key not in known for key in keys], pa.bool_())
+    worded = {key: _archive_line(key, row, policy) for key, row in _new_rows(keys, rows, is_new)}
+    lines = [known.get(key) or worded[key] for key in keys]
+    return [line for line in lines if line.text]
+
+
+def _keys_of(rows: pa.Table) -> list[str]:
+    states = query("note_states", {}, memories=rows.select(STATED_COLUMNS))
+    state_of = dict(zip(values(states, "memory_id"), values(states, "state"), strict=True))
+    columns = (values(rows, name) for name in ("memory_id", "confidence", "session_count"))
+    return [
+        content_id(name, state_of[name], fraction(confidence), str(sessions))
+        for name, confidence, sessions in zip(*columns, strict=True)
+    ]
+
+
+def _new_rows(keys: list[str], rows: pa.Table, is_new: "pa.BooleanArray") -> Iterator[tuple[str, Row]]:
+    names = [key for key, new in zip(keys, is_new.to_pylist(), strict=True) if new]
+    return zip(names, rows.filter(is_new).to_pylist(), strict=True)
+
+
+def _archive_line(key: str, row: Row, policy: Policy) -> ArchiveLine:
+    """Return a decision as a line; without text where it would show a secret."""
+    text = _item(row, policy)
+    return ArchiveLine(key, "" if kinds_of_secret(text) else text, fingerprints_of(text))
+
+
+def render_archive(lines: Iterable[ArchiveLine], *, project_name: str) -> str:
+    """Return the archive of these lines as Markdown; empty if there is nothing in it."""
+    items = [line.text for line in lines]
     if not items:
         return ""
     title = f"# Older decisions: {on_one_line(redact(project_name)[0])}"

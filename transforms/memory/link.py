@@ -592,7 +592,7 @@ def _sides_to_compare(
     # Most facts word no choice, and only what another turns down, or a technology, sets them at odds with it.
     plain = memories.filter(is_compared & ~is_sure)
     lost = {beginning_of(word) for side in sides.values() for word in side.sides.rejected}
-    may_share = [rules.parser.may_share(text, lost) for text in values(plain, "text")]
+    may_share = rules.parser.may_share(plain["text"], lost)
     return sides | _sides(plain.filter(pa.array(may_share, pa.bool_())), rules, is_parsed)
 
 

@@ -32,6 +32,10 @@ _FEWEST_WORDS = 2
 # The share of the shorter one's words by which decisions of different sessions count as one.
 _SAME_WORDS_SHARE = 0.6
 _COLUMNS = ["event_id", "session_id", "event_type", "said_at", "text", "files", "git_commit", "layer"]
+_DECISION_COLUMNS = [
+    *("memory_id", "memory_type", "project_id", "session_id", "status", "text", "files", "evidence"),
+    *("created_at", "updated_at", "superseded_by", "closed_by"),
+]
 _KINDS_READ = ("FILE_MODIFIED", "COMMAND_RUN")
 # What a session's record says of the last words of a person, if they are a complaint left open.
 _FAULT = re.compile(r'reported last by the user, not confirmed mended: "([^"]+)')
@@ -90,11 +94,14 @@ def outcomes_of(
     session of a later day changed its files or committed, and nothing stands against it.
     """
     is_decision = (pc.field("memory_type") == "decision") & (pc.field("status") != "pruned")
-    decisions = {row["memory_id"]: row for row in memories.filter(is_decision).to_pylist()}
+    read_of = memories.select(_DECISION_COLUMNS).filter(is_decision)
+    decisions = {row["memory_id"]: row for row in read_of.to_pylist()}
     if not decisions:
         return OUTCOMES.empty()
     project_id = next(iter(decisions.values()))["project_id"]
-    read = [row for row in map(_as_read, events.select(_COLUMNS).to_pylist()) if row is not None]
+    kinds = pc.field("event_type").isin(["SESSION_OUTCOME", *_KINDS_READ])
+    may_be_read = events.select(_COLUMNS).filter(kinds | pc.field("git_commit").is_valid())
+    read = [row for row in map(_as_read, may_be_read.to_pylist()) if row is not None]
     outcomes = query(
         "outcomes",
         {"text_chars": _TEXT_CHARS},
@@ -170,7 +177,7 @@ def _about(decisions: Iterable[Row], events: Iterable[Row], policy: Policy) -> I
             faults.append((event, _subject(event["text"], (), vocabulary, technologies)))
         elif event["event_type"] == "FILE_MODIFIED":
             changed.setdefault(event["session_id"], []).append(event)
-    for row in decisions:
+    for row in decisions if commits or faults else ():
         chosen = LOST.sub(" ", ASIDE.sub(" ", row["text"].partition(ANSWER)[0]))
         own: _Subject | None = None  # of most decisions nothing is compared
         times = {place["session_id"]: place["said_at"] for place in row["evidence"] if place["said_at"]}

@@ -4,6 +4,10 @@ import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from cortex.transforms.policy import Policy
 from cortex.transforms.words.facts import LEFT_WORDS_MAX, NEUTRAL, Vocabulary, stem
@@ -155,17 +159,24 @@ class SlotParser:
         lost = lost if len(lost) <= LEFT_WORDS_MAX else frozenset()
         return SlotStems(chosen - lost, lost, about, values, slots.relation.casefold())
 
-    def may_share(self, text: str, beginnings: Collection[str]) -> bool:
+    def may_share(self, texts: "pa.ChunkedArray[Any]", beginnings: Collection[str]) -> list[bool]:
         """
-        Return whether the slots of a statement that words no choice name a technology, or may have a stem.
+        Return whether the slots of statements that word no choice name a technology, or may have a stem.
 
         `beginnings` are those of the stems (`beginning_of`); false means that none of it is there.
         """
-        if self.names_in(text):
-            return True
-        # Anywhere: what is cut out of a text as its reason may leave a part of a word.
-        folded = text.replace("’", "'").casefold()
-        return any(beginning in folded for beginning in beginnings)
+        # Most name none: to look at each of 10,000 word by word took .1 s.
+        may_name = pc.match_substring_regex(texts, self._name_pattern, ignore_case=True).to_pylist()
+        return [
+            (may and bool(self.names_in(text))) or _has_any(text, beginnings)
+            for text, may in zip(map(str, texts.to_pylist()), may_name, strict=True)
+        ]
+
+    @cached_property
+    def _name_pattern(self) -> str:
+        """Return a pattern of what `names_in` may find, for a search of many texts."""
+        names = "|".join(map(re.escape, sorted(self.kinds)))
+        return rf"(?:^|[^\w+#])(?:{names})(?:$|[^\w+#])"
 
     def names_in(self, text: str) -> frozenset[str]:
         """Return the technologies that a text names."""
@@ -212,6 +223,12 @@ class SlotParser:
 
 
 _NAME = re.compile(r"[\w.@/+#-]+")
+
+
+def _has_any(text: str, beginnings: Collection[str]) -> bool:
+    # Anywhere: what is cut out of a text as its reason may leave a part of a word.
+    folded = text.replace("’", "'").casefold() if beginnings else ""
+    return any(beginning in folded for beginning in beginnings)
 
 
 def _parser_of(policy: Policy) -> SlotParser:

@@ -20,7 +20,7 @@ from cortex.hooks.prose.plain import (
 from cortex.hooks.tokens import tokens_in
 from cortex.transforms.brief.candidates import NO_SESSIONS
 from cortex.transforms.brief.explanation import Choice
-from cortex.transforms.brief.render import choose, lay_out, render_archive
+from cortex.transforms.brief.render import archive_lines, choose, lay_out, render_archive
 from cortex.transforms.policy import Policy, load_policy
 from cortex.transforms.schemas import EDGES, MEMORIES, UTC_US
 from cortex.transforms.words.sentences import first_sentences
@@ -118,7 +118,8 @@ def brief(
 
 
 def archive(*rows: dict[str, object], sessions: pa.Table = NO_SESSIONS) -> str:
-    return render_archive(MEMORIES.of(list(rows)), POLICY, project_name="tidepool", sessions=sessions)
+    lines = archive_lines(MEMORIES.of(list(rows)), POLICY, sessions=sessions)
+    return render_archive(lines, project_name="tidepool")
 
 
 def chosen(*rows: dict[str, object], budget_tokens: int = 1000) -> dict[str, Choice]:
@@ -568,6 +569,28 @@ def test_the_archive_has_the_same_bytes_whatever_the_order_of_the_memories(rando
     expected = archive(*rows, sessions=passed_by(2000))
     random.shuffle(rows)
     assert archive(*rows, sessions=passed_by(2000)) == expected
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"text": "Levels are metres."},
+        {"reason": "Sums must agree."},
+        {"rejected": "floats"},
+        {"confidence": 0.31},
+        {"session_count": 7},
+        {"trust": "user"},
+        {"category": "global"},
+        {"updated_at": FIRST_DAY.replace(year=2025)},
+    ],
+)
+def test_a_line_of_the_archive_is_worded_again_where_what_it_says_has_changed(change):
+    def lines(row, known):
+        return archive_lines(MEMORIES.of([row]), POLICY, sessions=passed_by(2000), known=known)
+
+    known = {line.key: line._replace(text="- known") for line in lines(OLD, {})}
+    assert [line.text for line in lines(OLD | {"rank": 0.9, "access_count": 3}, known)] == ["- known"]
+    assert lines(OLD | change, known) == lines(OLD | change, {}) != list(known.values())
 
 
 @cases("text", HOSTILE)

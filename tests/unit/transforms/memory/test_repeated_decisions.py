@@ -143,3 +143,32 @@ def test_figures_counted_in_part_are_those_counted_of_all(before, after, lost):
     earlier = session_metrics(turns(*spoken), events(*decided), POLICY)
     part = metrics_since(earlier, changed, all_turns, all_events, POLICY)
     assert part.to_pylist() == session_metrics(all_turns, all_events, POLICY).to_pylist()
+
+
+PIECES = ("reli", "relying", "rely", "c++.x", "dying", "dies", "no-op", "_hoping", "hope’s", "(asked)")
+SIGNS = (" ", ", ", ".", "(", ")", "-", "/", " not ", " instead of ", ": ", "; not: ", "_", "'")
+parts = st.lists(st.tuples(st.sampled_from(PIECES), st.sampled_from(SIGNS)), min_size=1, max_size=6)
+texts = parts.map(lambda pairs: "".join(word + sign for word, sign in pairs))
+
+
+@settings(deadline=None)
+@given(st.lists(st.tuples(texts, st.booleans(), st.one_of(st.none(), texts)), min_size=2, max_size=5))
+def test_what_one_session_repeats_needs_no_other_decisions_than_are_parsed(decided):
+    """Wherever a clause is cut out of a text: only what may have a word of the session is parsed."""
+    kinds = ("DECISION_MADE", "APPROACH_REJECTED")
+    rows = events(
+        *(
+            event(
+                text,
+                event_id=f"e{number}",
+                session_id=f"s{number}",
+                event_type=kinds[is_rejection],
+                rejected=rejected,
+                said_at=START + timedelta(days=number),
+            )
+            for number, (text, is_rejection, rejected) in enumerate(decided)
+        )
+    )
+    last = f"e{len(decided) - 1}"
+    whole = [row for row in repeats_of(rows, POLICY).to_pylist() if row["event_id"] == last]
+    assert repeats_of(rows, POLICY, {f"s{len(decided) - 1}"}).to_pylist() == whole
