@@ -43,6 +43,7 @@ from cortex.transforms.schemas import (
     GLOBAL_SCOPE,
     MEMORIES,
     OUTCOMES,
+    PASSAGES,
     values,
 )
 from cortex.transforms.views.outcomes import failures, outcomes_of
@@ -106,6 +107,7 @@ class BriefInputs:
     confirms_until: datetime | None
     is_read_by_model: bool
     order: TellingOrder
+    passages: pa.Table
 
 
 def brief_inputs(run: Run, project_id: str) -> BriefInputs:
@@ -124,6 +126,9 @@ def brief_inputs(run: Run, project_id: str) -> BriefInputs:
         _confirms_until(run, project_id),
         run.is_read_by_model(project_id),
         _order_of(run, project_id),
+        PASSAGES.empty()
+        if run.is_read_by_model(project_id)
+        else run.store.tables.open(project_id, PASSAGES.name).read(),
     )
 
 
@@ -166,6 +171,7 @@ def brief_choices(run: Run, inputs: BriefInputs) -> list[Choice]:
         confirms_until=inputs.confirms_until,
         is_read_by_model=inputs.is_read_by_model,
         order=inputs.order,
+        passages=inputs.passages,
     )
     return without_secrets(choices, project_name=inputs.project_name)
 
@@ -190,7 +196,7 @@ def draft_of(run: Run, project_id: str) -> Draft:
 
 def without_rows(draft: Draft) -> Draft:
     """Return a draft without the memories and edges that it was made from, which fill the memory."""
-    bare = replace(draft.inputs, memories=MEMORIES.empty(), edges=EDGES.empty())
+    bare = replace(draft.inputs, memories=MEMORIES.empty(), edges=EDGES.empty(), passages=PASSAGES.empty())
     return replace(draft, inputs=bare)
 
 
