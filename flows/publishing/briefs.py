@@ -12,13 +12,14 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cortex.flows.publishing.passages import passages_in
 from cortex.flows.run.model_replies import answer_about
 from cortex.flows.run.run import Run
 from cortex.storage.lake.manifest import Output
 from cortex.storage.projects.repository import branches_at, commits_since, doubts_of, reverts_in
 from cortex.storage.published.catalogue import other_inputs
 from cortex.storage.published.surface import Surfaces, roots_of
-from cortex.transforms.brief.candidates import believed, eligibility_by_id, places_in
+from cortex.transforms.brief.candidates import believed, eligibility_by_id, last_sessions, places_in
 from cortex.transforms.brief.explanation import (
     NO_ORDER,
     Choice,
@@ -126,10 +127,17 @@ def brief_inputs(run: Run, project_id: str) -> BriefInputs:
         _confirms_until(run, project_id),
         run.is_read_by_model(project_id),
         _order_of(run, project_id),
-        PASSAGES.empty()
-        if run.is_read_by_model(project_id)
-        else run.store.tables.open(project_id, PASSAGES.name).read(),
+        _last_passages(run, project_id),
     )
+
+
+def _last_passages(run: Run, project_id: str) -> pa.Table:
+    """Return the PASSAGES of the last sessions, as the lake has them; none where a language model reads them."""
+    if run.is_read_by_model(project_id):
+        return PASSAGES.empty()
+    sessions = run.readings.sessions().filter(pc.field("project_id") == project_id)
+    last = last_sessions(sessions, int(run.policy.threshold("immortal_full_sessions")))
+    return passages_in(run, project_id, run.store.journal.forgotten_turns(), set(last))
 
 
 def _order_of(run: Run, project_id: str) -> TellingOrder:

@@ -41,7 +41,7 @@ from cortex.transforms.search import search_settings, settings_document
 ROWS_KEPT = 8
 
 
-@stage(reads="turns events journal memories edges passages")
+@stage(reads="turns events journal memories edges")
 def render(run: Run) -> None:
     """Publish the brief, archive and branches of each project whose inputs have changed."""
     with run.report.stage("render") as row:

@@ -104,7 +104,7 @@ def places_in(
         places.setdefault(_taken_up(name, into), at)
     project = pa.array({row["project_id"] for row in rows}, pa.string())
     of_project = sessions.filter(pc.field("project_id").isin(project))
-    last = _last_sessions(of_project, int(policy.threshold("project_recent_sessions")))
+    last = last_sessions(of_project, int(policy.threshold("project_recent_sessions")))
     fresh = [row for row in rows if row["memory_id"] not in seen or _is_tagged(row, last)]
     for before, row in enumerate(
         sorted(fresh, key=lambda row: (row["updated_at"], row["memory_id"])), start=1
@@ -124,7 +124,7 @@ def _taken_up(name: str, into: Mapping[str, str]) -> str:
     return name
 
 
-def _last_sessions(sessions: pa.Table, count: int) -> frozenset[str]:
+def last_sessions(sessions: pa.Table, count: int) -> frozenset[str]:
     """Return the sessions of a project that began last, of sessions as `sessions_of` gives them."""
     newest = sessions.sort_by([("started_at", "descending"), ("session_id", "ascending")])
     return frozenset(values(newest.slice(0, count), "session_id"))
@@ -572,14 +572,11 @@ def _without_dependent_forms(candidate: LineCandidate, policy: Policy) -> str:
 ENDED = ("superseded", "pruned")
 
 
-def said_candidates(
-    passages: pa.Table, memories: pa.Table, sessions: pa.Table, policy: Policy
-) -> list[LineCandidate]:
+def said_candidates(passages: pa.Table, memories: pa.Table, policy: Policy) -> list[LineCandidate]:
     """
-    Return the statements that a person typed in the last sessions, of one subject the newest.
+    Return the statements that a person typed in PASSAGES of a project, of one subject the newest.
 
-    Takes PASSAGES and MEMORIES of one project and its sessions. A turn that a later word overtook is left
-    out whole, and so are questions: their answers count.
+    A turn of MEMORIES that a later word overtook is left out, and so are questions: their answers count.
     """
     overtaken = {
         place["turn_id"]
@@ -590,9 +587,8 @@ def said_candidates(
     }
     last = passages.group_by("file").aggregate([("line", "max")])
     last_lines = dict(zip(values(last, "file"), values(last, "line_max"), strict=True))
-    recent = _last_sessions(sessions, int(policy.threshold("immortal_full_sessions")))
     spoken = (pc.field("trust") == "user") & pc.field("kind").isin(PEOPLE_KINDS)
-    rows = passages.filter(spoken & pc.field("session_id").isin(pa.array(sorted(recent), pa.string())))
+    rows = passages.filter(spoken)
     candidates: list[LineCandidate] = []
     for row in rows.sort_by([("file", "ascending"), ("seq", "ascending")]).to_pylist():
         if row["turn_id"] in overtaken or not row["said_at"]:
@@ -607,9 +603,10 @@ def said_candidates(
 def _said(text: str, row: Row, place: float, policy: Policy) -> LineCandidate:
     line = f"- {text} ({day(row['said_at'])})"
     subject = subject_in(text, values(policy.tables["query_words"], "word"))
+    is_full = len(subject.words) >= policy.threshold("brief_said_words")
     return LineCandidate(
         SAID,
-        (line,) if not objection_to(text, policy, FROM_PERSON) else (),
+        (line,) if is_full and not objection_to(text, policy, FROM_PERSON) else (),
         Choice(SAID_HEADING, "", line, False, ""),
         frozenset(words_in(text)),
         subject,

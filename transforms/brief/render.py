@@ -340,8 +340,7 @@ def choose(
         if candidate.choice.memory_id in ended:
             candidate.leave_out(ended[candidate.choice.memory_id])
     if not is_read_by_model:
-        of_project = sessions.filter(pc.field("project_id") == brief_project(memories))
-        candidates += said_candidates(passages, memories, of_project, policy)
+        candidates += said_candidates(passages, memories, policy)
     signs = [*about_repository(repository), *sign_to_archive(eligibility, policy)]
     kept_tokens = int(policy.threshold("brief_confirm_tokens")) if confirms_until else 0
     budget = BriefBudget(project_name, budget_tokens, policy, kept_tokens=kept_tokens)
