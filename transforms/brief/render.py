@@ -103,6 +103,9 @@ def by_turns(
     return [*on_purpose, *state, *first, *sorted(rest, key=lambda candidate: candidate.weight, reverse=True)]
 
 
+NO_ROOM = "no room left"
+
+
 class BriefBudget:
     """What is left of a brief's budget, and the lines taken so far."""
 
@@ -184,7 +187,7 @@ class BriefBudget:
             return f"{candidate.choice.section} has all its lines"
         if candidate.section == "decision" and not is_ordered and tokens > self.free_decision_tokens:
             return "decisions have their share of the budget"
-        return "no room left" if tokens > self.free_tokens or len(added) > self.free_chars else ""
+        return NO_ROOM if tokens > self.free_tokens or len(added) > self.free_chars else ""
 
     def _add(self, candidate: LineCandidate, form: str) -> None:
         added = self._added(candidate, form)
@@ -344,13 +347,18 @@ def choose(
     signs = [*about_repository(repository), *sign_to_archive(eligibility, policy)]
     kept_tokens = int(policy.threshold("brief_confirm_tokens")) if confirms_until else 0
     budget = BriefBudget(project_name, budget_tokens, policy, kept_tokens=kept_tokens)
-    for candidate in [*signs, *by_turns(candidates, policy, is_read_by_model=is_read_by_model)]:
+    ordered = [*signs, *by_turns(candidates, policy, is_read_by_model=is_read_by_model)]
+    for candidate in ordered:
         budget.take(candidate)
     if confirms_until:
         budget.open_kept()
         for question in question_about(candidates, confirms_until, policy, disputed=disputes):
             budget.take(question)
             signs.append(question)
+        # What the question leaves of its room goes to lines that had none.
+        for candidate in ordered:
+            if candidate.choice.reason == NO_ROOM:
+                budget.take(candidate)
     sections = (REPOSITORY, *policy.brief_sections(), SAID, CONFIRM)
     printed = sorted(printed_order([*candidates, *signs]), key=lambda each: sections.index(each.section))
     return [candidate.choice for candidate in printed]

@@ -670,6 +670,7 @@ def by_rules(
     *rows: dict[str, object],
     budget_tokens: int = 500,
     passages: pa.Table = NO_PASSAGES,
+    **how: Any,
 ) -> str:
     return brief_of(
         MEMORIES.of(list(rows)),
@@ -679,6 +680,7 @@ def by_rules(
         budget_tokens=budget_tokens,
         is_read_by_model=False,
         passages=passages,
+        **how,
     )
 
 
@@ -725,6 +727,12 @@ def test_what_denies_is_told_before_what_says_as_much():
     room = tokens_in(framed("tidepool", ["", f"## {SAID_HEADING}", f"- {plain} (15 Sep 26)"])) + 6
     (told,) = said(passage(1, denial), passage(2, plain), budget_tokens=room)
     assert told.startswith(f"- {denial}")
+
+
+def test_room_kept_for_a_question_that_is_not_asked_is_filled():
+    rows = [passage(1, GAUGE), passage(2, FLAG)]
+    room = tokens_in(framed("tidepool", ["", f"## {SAID_HEADING}", f"- {GAUGE} (15 Sep 26)"])) + 40
+    assert said(*rows, budget_tokens=room, confirms_until=FIRST_DAY) == said(*rows, budget_tokens=room) != []
 
 
 def test_a_turn_that_a_later_word_overtook_is_not_quoted():
