@@ -132,7 +132,7 @@ def brief_inputs(run: Run, project_id: str) -> BriefInputs:
 
 
 def _last_passages(run: Run, project_id: str) -> pa.Table:
-    """Return the PASSAGES of the last sessions as the lake has them; none where a language model reads them."""
+    """Return the PASSAGES of the last sessions in the lake; none where a language model reads them."""
     if run.is_read_by_model(project_id):
         return PASSAGES.empty()
     sessions = run.readings.sessions().filter(pc.field("project_id") == project_id)
