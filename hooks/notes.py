@@ -25,7 +25,7 @@ if TYPE_CHECKING or __package__:
         PROPOSED,
         asks,
         prose_of,
-        statements_of,
+        quotable_statements,
         without_announcements,
     )
     from cortex.hooks.evidence.text import (
@@ -49,7 +49,7 @@ else:
         PROPOSED,
         asks,
         prose_of,
-        statements_of,
+        quotable_statements,
         without_announcements,
     )
     from evidence.text import (
@@ -390,7 +390,7 @@ def _sentences_of(
     if item.statement.startswith(PROPOSED):
         by = f"{by}, a proposal"
     quotation = _Quotation(item.id, by, row["said_at"], places[0], is_persons=is_persons)
-    parts = statements_of(prose, is_persons=is_persons)
+    parts = quotable_statements(prose, is_persons=is_persons)
     shares = [0.0, *map(asked.share_in, parts), 0.0]
     return [
         _Item(

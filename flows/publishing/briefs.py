@@ -19,7 +19,7 @@ from cortex.storage.lake.manifest import Output
 from cortex.storage.projects.repository import branches_at, commits_since, doubts_of, reverts_in
 from cortex.storage.published.catalogue import other_inputs
 from cortex.storage.published.surface import Surfaces, roots_of
-from cortex.transforms.brief.candidates import believed, eligibility_by_id, last_sessions, places_in
+from cortex.transforms.brief.candidates import believed, eligibility_by_id, latest_sessions, places_in
 from cortex.transforms.brief.explanation import (
     NO_ORDER,
     Choice,
@@ -136,7 +136,7 @@ def _last_passages(run: Run, project_id: str) -> pa.Table:
     if run.is_read_by_model(project_id):
         return PASSAGES.empty()
     sessions = run.readings.sessions().filter(pc.field("project_id") == project_id)
-    last = last_sessions(sessions, int(run.policy.threshold("immortal_full_sessions")))
+    last = latest_sessions(sessions, int(run.policy.threshold("immortal_full_sessions")))
     return passages_in(run, project_id, run.store.journal.forgotten_turns(), set(last))
 
 

@@ -261,7 +261,7 @@ def asks(statement: str) -> bool:
     return statement.rstrip(_AFTER_SENTENCE).endswith(_QUESTION_MARKS)
 
 
-def statements_of(prose: str, *, is_persons: bool) -> list[str]:
+def quotable_statements(prose: str, *, is_persons: bool) -> list[str]:
     """Return the statements of such prose; a person's few words are one."""
     parts = [shortened(part, _PART_CHARS) for part in _parts(without_emphasis(prose))]
     # "No. Too slow." is one statement.

@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cortex.hooks.evidence.statements import asks, outcome_parts, prose_of, statements_of
+from cortex.hooks.evidence.statements import asks, outcome_parts, prose_of, quotable_statements
 from cortex.hooks.evidence.text import PEOPLE_KINDS, Subject, is_same_subject, subject_in
 from cortex.hooks.prose.plain import has_plain_secret, on_one_line
 from cortex.transforms.brief import ARCHIVE_NAME
@@ -104,7 +104,7 @@ def places_in(
         places.setdefault(_taken_up(name, into), at)
     project = pa.array({row["project_id"] for row in rows}, pa.string())
     of_project = sessions.filter(pc.field("project_id").isin(project))
-    last = last_sessions(of_project, int(policy.threshold("project_recent_sessions")))
+    last = latest_sessions(of_project, int(policy.threshold("project_recent_sessions")))
     fresh = [row for row in rows if row["memory_id"] not in seen or _is_tagged(row, last)]
     for before, row in enumerate(
         sorted(fresh, key=lambda row: (row["updated_at"], row["memory_id"])), start=1
@@ -124,7 +124,7 @@ def _taken_up(name: str, into: Mapping[str, str]) -> str:
     return name
 
 
-def last_sessions(sessions: pa.Table, count: int) -> frozenset[str]:
+def latest_sessions(sessions: pa.Table, count: int) -> frozenset[str]:
     """Return the sessions of a project that began last, of sessions as `sessions_of` gives them."""
     newest = sessions.sort_by([("started_at", "descending"), ("session_id", "ascending")])
     return frozenset(values(newest.slice(0, count), "session_id"))
@@ -569,7 +569,7 @@ def _without_dependent_forms(candidate: LineCandidate, policy: Policy) -> str:
 
 
 # What a person or a later word took back.
-ENDED = ("superseded", "pruned")
+TAKEN_BACK = ("superseded", "pruned")
 
 
 def said_candidates(passages: pa.Table, memories: pa.Table, policy: Policy) -> list[LineCandidate]:
@@ -581,7 +581,7 @@ def said_candidates(passages: pa.Table, memories: pa.Table, policy: Policy) -> l
     overtaken = {
         place["turn_id"]
         for row in memories.select(["status", "valid_until", "trust", "evidence"]).to_pylist()
-        if row["valid_until"] or row["status"] in ENDED
+        if row["valid_until"] or row["status"] in TAKEN_BACK
         for place in row["evidence"]
         if place["layer"].endswith(PERSONS_LAYERS)
     }
@@ -593,14 +593,18 @@ def said_candidates(passages: pa.Table, memories: pa.Table, policy: Policy) -> l
     for row in rows.sort_by([("file", "ascending"), ("seq", "ascending")]).to_pylist():
         if row["turn_id"] in overtaken or not row["said_at"]:
             continue
-        for text in map(on_one_line, statements_of(prose_of(row["text"], is_persons=True), is_persons=True)):
+        for text in map(
+            on_one_line, quotable_statements(prose_of(row["text"], is_persons=True), is_persons=True)
+        ):
             if text and not asks(text) and not has_plain_secret(text):
-                candidates.append(_said(text, row, row["line"] / last_lines[row["file"]], policy))
+                candidates.append(
+                    _statement_candidate(text, row, row["line"] / last_lines[row["file"]], policy)
+                )
     _keep_newest_of_subject(candidates, {}, policy)
     return candidates
 
 
-def _said(text: str, row: Row, place: float, policy: Policy) -> LineCandidate:
+def _statement_candidate(text: str, row: Row, place: float, policy: Policy) -> LineCandidate:
     line = f"- {text} ({day(row['said_at'])})"
     subject = subject_in(text, values(policy.tables["query_words"], "word"))
     is_full = len(subject.words) >= policy.threshold("brief_said_words")

@@ -701,7 +701,9 @@ def passage(line: int, text: str, *, session: int = 1, kind: str = "prompt") -> 
     }
 
 
-def said(*rows: dict[str, object], memories: tuple[dict[str, object], ...] = (), **how: Any) -> list[str]:
+def quoted_lines(
+    *rows: dict[str, object], memories: tuple[dict[str, object], ...] = (), **how: Any
+) -> list[str]:
     text = by_rules(*memories, passages=PASSAGES.of(list(rows)), **how)
     _, _, section = text.partition(f"## {SAID_HEADING}\n")
     return [line for line in section.split("\n") if line.startswith("- ")]
@@ -712,38 +714,46 @@ FLAG = "The flag on the tower is green at low water and red at high water, as on
 
 
 def test_without_a_model_statements_of_the_user_fill_the_brief_and_the_newest_stands_first():
-    lines = said(passage(1, GAUGE), passage(2, FLAG, session=2), passage(3, "I polled it.", kind="text"))
+    lines = quoted_lines(
+        passage(1, GAUGE), passage(2, FLAG, session=2), passage(3, "I polled it.", kind="text")
+    )
     assert [line.rpartition(" (")[0] for line in lines] == [f"- {FLAG}", f"- {GAUGE}"]
 
 
 @cases("text", ["Which of the gauges at the north pier is polled at night?", "nice one", "ok do that please"])
 def test_questions_and_small_talk_of_the_user_fill_no_brief(text):
-    assert said(passage(1, text), passage(2, GAUGE)) == said(passage(2, GAUGE))
+    assert quoted_lines(passage(1, text), passage(2, GAUGE)) == quoted_lines(passage(2, GAUGE))
 
 
 def test_what_denies_is_told_before_what_says_as_much():
     plain = "The tower shows green flags at low water and red flags at high water."
     denial = "The harbour office never answers letters sent after sunset on working days."
     room = tokens_in(framed("tidepool", ["", f"## {SAID_HEADING}", f"- {plain} (15 Sep 26)"])) + 6
-    (told,) = said(passage(1, denial), passage(2, plain), budget_tokens=room)
-    assert told.startswith(f"- {denial}")
+    (line,) = quoted_lines(passage(1, denial), passage(2, plain), budget_tokens=room)
+    assert line.startswith(f"- {denial}")
 
 
 def test_room_kept_for_a_question_that_is_not_asked_is_filled():
     rows = [passage(1, GAUGE), passage(2, FLAG)]
     room = tokens_in(framed("tidepool", ["", f"## {SAID_HEADING}", f"- {GAUGE} (15 Sep 26)"])) + 40
-    assert said(*rows, budget_tokens=room, confirms_until=FIRST_DAY) == said(*rows, budget_tokens=room) != []
+    assert (
+        quoted_lines(*rows, budget_tokens=room, confirms_until=FIRST_DAY)
+        == quoted_lines(*rows, budget_tokens=room)
+        != []
+    )
 
 
 def test_a_turn_that_a_later_word_overtook_is_not_quoted():
     place = evidence("00000001", FIRST_DAY) | {"turn_id": "1:1", "layer": "layer2:user"}
     old = memory(1, text="Poll at most once in 90 seconds.", valid_until=FIRST_DAY, evidence=[place])
-    assert said(passage(1, GAUGE), passage(2, FLAG), memories=(old,)) == said(passage(2, FLAG))
+    assert quoted_lines(passage(1, GAUGE), passage(2, FLAG), memories=(old,)) == quoted_lines(
+        passage(2, FLAG)
+    )
 
 
 def test_of_two_statements_on_one_subject_the_newer_is_quoted():
     newer = "No gauge is polled within 120 seconds of the last poll, the modem recharges slowly."
-    assert len(said(passage(1, GAUGE), passage(1, newer, session=2))) == 1
+    assert len(quoted_lines(passage(1, GAUGE), passage(1, newer, session=2))) == 1
 
 
 @settings(max_examples=examples(30), deadline=None)
