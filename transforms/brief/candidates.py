@@ -21,9 +21,9 @@ from cortex.transforms.brief import ARCHIVE_NAME
 from cortex.transforms.brief.explanation import (
     CONFIRM,
     REPOSITORY,
-    SAID,
-    SAID_HEADING,
     STATE,
+    STATEMENTS,
+    STATEMENTS_HEADING,
     Choice,
     TellingOrder,
 )
@@ -321,7 +321,7 @@ class LineCandidate:
             return "the repository has moved on"
         if self.section == CONFIRM:
             return "asks about the oldest claims"
-        if self.section == SAID:
+        if self.section == STATEMENTS:
             return "in the user's words, and says much"
         if not self.choice.memory_id:
             return "says where the rest is"
@@ -397,7 +397,7 @@ def printed_order(candidates: Iterable[LineCandidate]) -> list[LineCandidate]:
 
 
 def _place_in_section(candidate: LineCandidate) -> tuple[Any, ...]:
-    is_dated = candidate.section in (STATE, SAID, "decision") and candidate.updated_at is not None
+    is_dated = candidate.section in (STATE, STATEMENTS, "decision") and candidate.updated_at is not None
     age = -candidate.updated_at.timestamp() if is_dated and candidate.updated_at else 0.0
     is_sign = not candidate.choice.memory_id
     lead = (is_sign, not candidate.is_pinned, not candidate.is_on_purpose)
@@ -572,7 +572,7 @@ def _without_dependent_forms(candidate: LineCandidate, policy: Policy) -> str:
 TAKEN_BACK = ("superseded", "pruned")
 
 
-def said_candidates(passages: pa.Table, memories: pa.Table, policy: Policy) -> list[LineCandidate]:
+def statement_candidates(passages: pa.Table, memories: pa.Table, policy: Policy) -> list[LineCandidate]:
     """
     Return the statements that a person typed in PASSAGES of a project, of one subject the newest.
 
@@ -609,9 +609,9 @@ def _statement_candidate(text: str, row: Row, place: float, policy: Policy) -> L
     subject = subject_in(text, values(policy.tables["query_words"], "word"))
     is_full = len(subject.words) >= policy.threshold("brief_said_words")
     return LineCandidate(
-        SAID,
+        STATEMENTS,
         (line,) if is_full and not objection_to(text, policy, FROM_PERSON) else (),
-        Choice(SAID_HEADING, "", line, False, ""),
+        Choice(STATEMENTS_HEADING, "", line, False, ""),
         frozenset(words_in(text)),
         subject,
         row["said_at"],

@@ -29,15 +29,15 @@ from cortex.transforms.brief.candidates import (
     eligibility_by_id,
     places_in,
     printed_order,
-    said_candidates,
     sign_to_archive,
+    statement_candidates,
 )
 from cortex.transforms.brief.explanation import (
     CONFIRM,
     NO_ORDER,
     REPOSITORY,
-    SAID,
     STATE,
+    STATEMENTS,
     Choice,
     TellingOrder,
 )
@@ -157,7 +157,7 @@ class BriefBudget:
         """Return whether a line of another section tells of one thing; the one on purpose is always told."""
         if candidate.place is not None and other.place is not None:
             return False  # both were seen, and both are told
-        if SAID in (candidate.section, other.section) and not _is_newer(other, candidate):
+        if STATEMENTS in (candidate.section, other.section) and not _is_newer(other, candidate):
             return False
         is_free = candidate.section not in (other.section, STATE) and not candidate.is_on_purpose
         return is_free and is_same_subject(
@@ -172,7 +172,7 @@ class BriefBudget:
         """Return whether two lines say the same, or where the work stands holds all of the other."""
         is_in_state = other.section == STATE and len(candidate.words) <= len(other.words)
         share = share_of_fewer if is_in_state and candidate.section != STATE else share_of_all
-        if SAID in (candidate.section, other.section):
+        if STATEMENTS in (candidate.section, other.section):
             share = share_of_fewer
         return share(candidate.words, other.words) >= least
 
@@ -182,7 +182,7 @@ class BriefBudget:
         tokens = tokens_in(added)
         lines = self._lines(candidate) + _line_count(form)
         is_ordered = candidate.place is not None and candidate.place >= 0
-        is_counted = candidate.section not in (REPOSITORY, SAID, CONFIRM) and not is_ordered
+        is_counted = candidate.section not in (REPOSITORY, STATEMENTS, CONFIRM) and not is_ordered
         if is_counted and lines > self.policy.brief_lines(candidate.section):
             return f"{candidate.choice.section} has all its lines"
         if candidate.section == "decision" and not is_ordered and tokens > self.free_decision_tokens:
@@ -343,7 +343,7 @@ def choose(
         if candidate.choice.memory_id in ended:
             candidate.leave_out(ended[candidate.choice.memory_id])
     if not is_read_by_model:
-        candidates += said_candidates(passages, memories, policy)
+        candidates += statement_candidates(passages, memories, policy)
     signs = [*about_repository(repository), *sign_to_archive(eligibility, policy)]
     kept_tokens = int(policy.threshold("brief_confirm_tokens")) if confirms_until else 0
     budget = BriefBudget(project_name, budget_tokens, policy, kept_tokens=kept_tokens)
@@ -359,7 +359,7 @@ def choose(
         for candidate in ordered:
             if candidate.choice.reason == NO_ROOM:
                 budget.take(candidate)
-    sections = (REPOSITORY, *policy.brief_sections(), SAID, CONFIRM)
+    sections = (REPOSITORY, *policy.brief_sections(), STATEMENTS, CONFIRM)
     printed = sorted(printed_order([*candidates, *signs]), key=lambda each: sections.index(each.section))
     return [candidate.choice for candidate in printed]
 

@@ -19,7 +19,7 @@ from cortex.hooks.prose.plain import (
 )
 from cortex.hooks.tokens import tokens_in
 from cortex.transforms.brief.candidates import NO_SESSIONS
-from cortex.transforms.brief.explanation import SAID_HEADING, Choice
+from cortex.transforms.brief.explanation import STATEMENTS_HEADING, Choice
 from cortex.transforms.brief.render import NO_PASSAGES, choose, framed, lay_out, render_archive
 from cortex.transforms.policy import Policy, load_policy
 from cortex.transforms.schemas import EDGES, MEMORIES, PASSAGES, UTC_US
@@ -705,7 +705,7 @@ def quoted_lines(
     *rows: dict[str, object], memories: tuple[dict[str, object], ...] = (), **how: Any
 ) -> list[str]:
     text = by_rules(*memories, passages=PASSAGES.of(list(rows)), **how)
-    _, _, section = text.partition(f"## {SAID_HEADING}\n")
+    _, _, section = text.partition(f"## {STATEMENTS_HEADING}\n")
     return [line for line in section.split("\n") if line.startswith("- ")]
 
 
@@ -728,14 +728,14 @@ def test_questions_and_small_talk_of_the_user_fill_no_brief(text):
 def test_what_denies_is_told_before_what_says_as_much():
     plain = "The tower shows green flags at low water and red flags at high water."
     denial = "The harbour office never answers letters sent after sunset on working days."
-    room = tokens_in(framed("tidepool", ["", f"## {SAID_HEADING}", f"- {plain} (15 Sep 26)"])) + 6
+    room = tokens_in(framed("tidepool", ["", f"## {STATEMENTS_HEADING}", f"- {plain} (15 Sep 26)"])) + 6
     (line,) = quoted_lines(passage(1, denial), passage(2, plain), budget_tokens=room)
     assert line.startswith(f"- {denial}")
 
 
 def test_room_kept_for_a_question_that_is_not_asked_is_filled():
     rows = [passage(1, GAUGE), passage(2, FLAG)]
-    room = tokens_in(framed("tidepool", ["", f"## {SAID_HEADING}", f"- {GAUGE} (15 Sep 26)"])) + 40
+    room = tokens_in(framed("tidepool", ["", f"## {STATEMENTS_HEADING}", f"- {GAUGE} (15 Sep 26)"])) + 40
     assert (
         quoted_lines(*rows, budget_tokens=room, confirms_until=FIRST_DAY)
         == quoted_lines(*rows, budget_tokens=room)
