@@ -17,46 +17,52 @@ if TYPE_CHECKING:
     IsKnown = Callable[[str], bool]
 
 if TYPE_CHECKING or __package__:
-    from cortex.hooks.evidence.lazy import lazy
     from cortex.hooks.evidence.question import SearchQuestion, topics_among
     from cortex.hooks.evidence.ranking import OVERTAKEN
     from cortex.hooks.evidence.search import Place, SearchResult, candidate_of, utc_day
-    from cortex.hooks.evidence.statements import KNOWN_SHARE, PROPOSED, without_announcements
+    from cortex.hooks.evidence.statements import (
+        KNOWN_SHARE,
+        PROPOSED,
+        asks,
+        prose_of,
+        quotable_statements,
+        without_announcements,
+    )
     from cortex.hooks.evidence.text import (
         PEOPLE_KINDS,
-        PROSE,
         index_words,
         latin_length,
         names_in,
-        sentences,
-        shortened,
         word_set,
     )
     from cortex.hooks.identity import CITED_ID_CHARS
     from cortex.hooks.prose.memory_types import SHOWN_TYPES
-    from cortex.hooks.prose.own_prose import SIGN, TAG, own_prose, without_pasted
-    from cortex.hooks.prose.plain import LONGEST_LINE, MONTHS, brief_line, has_plain_secret, without_emphasis
+    from cortex.hooks.prose.own_prose import SIGN
+    from cortex.hooks.prose.plain import LONGEST_LINE, MONTHS, brief_line, has_plain_secret
     from cortex.hooks.tokens import tokens_in
 else:
-    from evidence.lazy import lazy
     from evidence.question import SearchQuestion, topics_among
     from evidence.ranking import OVERTAKEN
     from evidence.search import Place, candidate_of, utc_day
-    from evidence.statements import KNOWN_SHARE, PROPOSED, without_announcements
+    from evidence.statements import (
+        KNOWN_SHARE,
+        PROPOSED,
+        asks,
+        prose_of,
+        quotable_statements,
+        without_announcements,
+    )
     from evidence.text import (
         PEOPLE_KINDS,
-        PROSE,
         index_words,
         latin_length,
         names_in,
-        sentences,
-        shortened,
         word_set,
     )
     from identity import CITED_ID_CHARS
     from prose.memory_types import SHOWN_TYPES
-    from prose.own_prose import SIGN, TAG, own_prose, without_pasted
-    from prose.plain import LONGEST_LINE, MONTHS, brief_line, has_plain_secret, without_emphasis
+    from prose.own_prose import SIGN
+    from prose.plain import LONGEST_LINE, MONTHS, brief_line, has_plain_secret
     from tokens import tokens_in
 
 
@@ -68,14 +74,9 @@ FRAME = (
 
 FRAME_TOKENS = tokens_in(FRAME) + 1
 
-# What was said is quoted whole: of 87 facts that next sessions needed, passages cut to the sentences with
-# most of the message's words hold .29 within a budget of 400 tokens, whole ones .36 to .39.
-_PART_CHARS = 400
-# Shorter ones are headings and labels.
-_HEADING_CHARS = 35
 # What of a sentence's worth its neighbours have: the one that answers often comes next to the one that asks.
 _NEIGHBOUR_SHARE = 0.3
-_AFTER_QUESTION = "*_`) "
+_AFTER_LEAD = "*_`) "
 # Shorter ones of the assistant ("All tests pass.") tell nothing; a person's short sentence may be an order,
 # but with fewer words that carry a topic it is "commit" or "thanks".
 _SHORTEST_QUOTE_CHARS = 120
@@ -84,17 +85,11 @@ _FEWEST_TOPICS = 3
 _SHORTEST_OUTCOME_CHARS, _FEWEST_TOPICS_OF_REPLY = 60, 2
 _FACT_CHARS = 300
 _WHY_CHARS = 160
-# What a person says in so many characters is quoted whole.
-_REPLY_CHARS = 200
 # Digits of a session's id that tell it from others.
 _SESSION_DIGITS = 6
 
 # Whose words are quoted. What tools and pages brought in stands in the transcript under another kind.
 _QUOTED_TRUSTS = ("user", "assistant")
-# What is in words is text that somebody showed: no command has five plain ones in a row.
-_IN_WORDS = lazy(r"(?:[^\W\d_]+[,;:.]?[^\S\n]+){4}[^\W\d_]+")
-# Fenced code of a line or two is mostly the command that was asked for.
-_SHORT_CODE = lazy(r"^```\w*\n((?:[^\n`]{1,160}\n){1,3})```[^\S\n]*$", re.MULTILINE)
 
 
 class Note:
@@ -380,13 +375,10 @@ def _sentences_of(
     if row["trust"] not in _QUOTED_TRUSTS or row["kind"] == "program" or not places:
         return []
     is_persons = row["kind"] in PEOPLE_KINDS
-    text = str(row["text"])
-    # Code, block quotes and markup show another's words, whoever pasted them.
-    prose = _without_shown_tags(own_prose(text if is_persons else _SHORT_CODE.sub(_inline, text))).strip()
+    prose = prose_of(str(row["text"]), is_persons=is_persons)
     if prose and not is_persons:
         prose = without_announcements(prose, question.pattern("announces"))
     if is_persons:
-        prose = without_pasted(prose)
         is_short = len(topics_among(index_words(prose), question.settings)) < (
             _FEWEST_TOPICS if is_result else _FEWEST_TOPICS_OF_REPLY
         )
@@ -398,10 +390,7 @@ def _sentences_of(
     if item.statement.startswith(PROPOSED):
         by = f"{by}, a proposal"
     quotation = _Quotation(item.id, by, row["said_at"], places[0], is_persons=is_persons)
-    parts = [shortened(part, _PART_CHARS) for part in _parts(without_emphasis(prose))]
-    if is_persons and sum(map(len, parts)) <= _REPLY_CHARS:
-        # "No. Too slow." is one statement.
-        parts = [" ".join(parts)]
+    parts = quotable_statements(prose, is_persons=is_persons)
     shares = [0.0, *map(asked.share_in, parts), 0.0]
     return [
         _Item(
@@ -412,41 +401,8 @@ def _sentences_of(
         )
         for at, part in enumerate(parts, start=1)
         # What the assistant asked then is no answer now, and what leads to a list says nothing without it.
-        if is_persons or not part.rstrip(_AFTER_QUESTION).endswith(("?", "？", ":", "："))
+        if is_persons or not (asks(part) or part.rstrip(_AFTER_LEAD).endswith((":", "：")))
     ]
-
-
-def _parts(prose: str) -> list[str]:
-    """Return the sentences and items of a text; one as short as a heading goes with what follows it."""
-    parts: list[str] = []
-    for line in prose.split("\n"):
-        for part in sentences(_table_row(line.strip()), PROSE):
-            if parts and len(parts[-1]) < _HEADING_CHARS:
-                parts[-1] = f"{parts[-1]} {part}"
-            else:
-                parts.append(part)
-    return parts
-
-
-def _table_row(line: str) -> str:
-    """Return the cells of a table's row with commas between; a line of rules says nothing."""
-    if line[:1] == line[-1:] == "|":
-        cells = [cell.strip() for cell in line.strip("|").split("|")]
-        line = ", ".join(cell for cell in cells if cell.strip(":-"))
-    return line if line.strip("-=_* ") else ""
-
-
-def _inline(code: re.Match[str]) -> str:
-    is_text = _IN_WORDS.search(code[1]) or SIGN in code[1].lower()
-    return code[0] if is_text else f"`{'; '.join(code[1].strip().split(chr(10)))}`"
-
-
-def _without_shown_tags(prose: str) -> str:
-    """Leave out lines with a memory tag that does not open them: there it is shown, and says nothing."""
-    if SIGN not in prose.lower():
-        return prose
-    lines = prose.split("\n")
-    return "\n".join(line for line in lines if SIGN not in line.lower() or TAG.match(line))
 
 
 def _command(row: Row) -> Note | None:

@@ -101,9 +101,9 @@ class PastSource:
         """Return the scopes asked for, the global one last."""
         return [scope for scope in self.lake.scopes() if scope in self.wanted or scope == GLOBAL_SCOPE]
 
-    def turns(self, scope: str) -> pa.Table:
-        """Return the TURNS of a project said until then."""
-        return rows_until(self.lake.turns(scope), self.until)
+    def turns(self, scope: str, sessions: set[str] | None = None) -> pa.Table:
+        """Return the TURNS of a project, or of some of its sessions, said until then."""
+        return rows_until(self.lake.turns(scope, sessions), self.until)
 
     def events(self, scope: str) -> pa.Table:
         """Return the EVENTS that would fold into a scope had nothing been said since."""

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cortex.flows.publishing.passages import passages_in
 from cortex.flows.run.model_replies import answer_about
 from cortex.flows.run.run import Run
 from cortex.storage.lake.manifest import Output
@@ -19,7 +20,7 @@ from cortex.storage.projects.repository import branches_at, commits_since, doubt
 from cortex.storage.published.catalogue import other_inputs
 from cortex.storage.published.surface import Surfaces, roots_of
 from cortex.transforms import __version__
-from cortex.transforms.brief.candidates import believed, eligibility_by_id, places_in
+from cortex.transforms.brief.candidates import believed, eligibility_by_id, latest_sessions, places_in
 from cortex.transforms.brief.explanation import (
     NO_ORDER,
     Choice,
@@ -47,6 +48,7 @@ from cortex.transforms.schemas import (
     GLOBAL_SCOPE,
     MEMORIES,
     OUTCOMES,
+    PASSAGES,
     values,
 )
 from cortex.transforms.views.outcomes import failures, outcomes_of
@@ -110,6 +112,7 @@ class BriefInputs:
     confirms_until: datetime | None
     is_read_by_model: bool
     order: TellingOrder
+    passages: pa.Table
 
 
 def brief_inputs(run: Run, project_id: str) -> BriefInputs:
@@ -128,7 +131,17 @@ def brief_inputs(run: Run, project_id: str) -> BriefInputs:
         _confirms_until(run, project_id),
         run.is_read_by_model(project_id),
         _order_of(run, project_id),
+        _last_passages(run, project_id),
     )
+
+
+def _last_passages(run: Run, project_id: str) -> pa.Table:
+    """Return the PASSAGES of the last sessions in the lake; none where a language model reads them."""
+    if run.is_read_by_model(project_id):
+        return PASSAGES.empty()
+    sessions = run.readings.sessions().filter(pc.field("project_id") == project_id)
+    last = latest_sessions(sessions, int(run.policy.threshold("immortal_full_sessions")))
+    return passages_in(run, project_id, run.store.journal.forgotten_turns(), set(last))
 
 
 def _order_of(run: Run, project_id: str) -> TellingOrder:
@@ -170,6 +183,7 @@ def brief_choices(run: Run, inputs: BriefInputs) -> list[Choice]:
         confirms_until=inputs.confirms_until,
         is_read_by_model=inputs.is_read_by_model,
         order=inputs.order,
+        passages=inputs.passages,
     )
     return without_secrets(choices, project_name=inputs.project_name)
 
@@ -194,7 +208,7 @@ def draft_of(run: Run, project_id: str) -> Draft:
 
 def without_rows(draft: Draft) -> Draft:
     """Return a draft without the memories and edges that it was made from, which fill the memory."""
-    bare = replace(draft.inputs, memories=MEMORIES.empty(), edges=EDGES.empty())
+    bare = replace(draft.inputs, memories=MEMORIES.empty(), edges=EDGES.empty(), passages=PASSAGES.empty())
     return replace(draft, inputs=bare)
 
 

@@ -29,11 +29,11 @@ class Cutting:
     transcripts: frozenset[str] | None = None
 
 
-def passages_in(run: Run, scope: str, forgotten: Sequence[str]) -> pa.Table:
-    """Return the PASSAGES of a project's prose; those that a forgotten memory rested on are left out."""
+def passages_in(run: Run, scope: str, forgotten: Sequence[str], sessions: set[str] | None = None) -> pa.Table:
+    """Return the PASSAGES of a project or some sessions, without those that a forgotten memory rested on."""
     if scope == GLOBAL_SCOPE:
         return PASSAGES.empty()
-    return _without(passages_of(run.readings.turns(scope), run.policy), forgotten)
+    return _without(passages_of(run.readings.turns(scope, sessions), run.policy), forgotten)
 
 
 def cut_since(run: Run, scope: str, forgotten: Sequence[str]) -> Cutting:

@@ -206,9 +206,9 @@ class Readings:
         """Return the partitions of the lake that hold what was said in a scope: of the global one all."""
         return parts_of(self._store, scope)
 
-    def turns(self, scope: str) -> pa.Table:
-        """Return the TURNS of a project, each once, also those of what was merged into it."""
-        return self._source.turns(scope)
+    def turns(self, scope: str, sessions: set[str] | None = None) -> pa.Table:
+        """Return the TURNS of a project or some sessions, each once, also of what was merged into it."""
+        return self._source.turns(scope, sessions)
 
     def events(self, scope: str) -> pa.Table:
         """Return the EVENTS that fold into a scope: the project's own, or the global ones of all projects."""

@@ -24,8 +24,8 @@ class ReadingSource(Protocol):
     def scopes(self) -> list[str]:
         """Return every scope with something in it, the global one last."""
 
-    def turns(self, scope: str) -> pa.Table:
-        """Return the TURNS of a project, each once, also those of what was merged into it."""
+    def turns(self, scope: str, sessions: set[str] | None = None) -> pa.Table:
+        """Return the TURNS of a project or some sessions, each once, also of what was merged into it."""
 
     def events(self, scope: str) -> pa.Table:
         """Return the EVENTS that fold into a scope: the project's own, or the global ones of all projects."""
@@ -56,9 +56,9 @@ class LakeSource:
         projects = {self.store.projects.canonical(name) for name in names - {GLOBAL_SCOPE}}
         return [*sorted(projects), GLOBAL_SCOPE]
 
-    def turns(self, scope: str) -> pa.Table:
-        """Return the TURNS of a project, each once, also those of what was merged into it."""
-        rows = [self.store.lake.read(TURNS, part) for part in parts_of(self.store, scope)]
+    def turns(self, scope: str, sessions: set[str] | None = None) -> pa.Table:
+        """Return the TURNS of a project or some sessions, each once, also of what was merged into it."""
+        rows = [self.store.lake.read(TURNS, part, sessions=sessions) for part in parts_of(self.store, scope)]
         return in_project(each_key_once(TURNS, pa.concat_tables(rows)), scope)
 
     def events(self, scope: str) -> pa.Table:

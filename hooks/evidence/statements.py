@@ -13,6 +13,13 @@ if TYPE_CHECKING:
 from .lazy import lazy
 from .text import MEMORY, PROSE, prose, sentences, share_of_fewer, shortened, word_set, words_in
 
+if TYPE_CHECKING or __package__ != "evidence":
+    from cortex.hooks.prose.own_prose import SIGN, TAG, own_prose, without_pasted
+    from cortex.hooks.prose.plain import without_emphasis
+else:
+    from prose.own_prose import SIGN, TAG, own_prose, without_pasted
+    from prose.plain import without_emphasis
+
 # What a memory says of its own standing: its session went past it, or it was only proposed.
 CHANGED_SINCE = " (since changed)"
 PROPOSED = "Proposed: "
@@ -227,3 +234,71 @@ def _prose_sentences(texts: Iterable[str]) -> Iterator[str]:
     for text in texts:
         for line in prose(text).split("\n"):
             yield from sentences(_LIST_SIGN.sub("", line), PROSE)
+
+
+# -- What may be quoted of a passage, statement by statement.
+
+# What was said is quoted whole: of 87 facts that next sessions needed, passages cut to the sentences with
+# most of the message's words hold .29 within a budget of 400 tokens, whole ones .36 to .39.
+_PART_CHARS = 400
+# Shorter ones are headings and labels.
+_SHORT_LABEL_CHARS = 35
+# What a person says in so many characters is quoted whole.
+_REPLY_CHARS = 200
+# What is in words is text that somebody showed: no command has five plain ones in a row.
+_IN_WORDS = lazy(r"(?:[^\W\d_]+[,;:.]?[^\S\n]+){4}[^\W\d_]+")
+# Fenced code of a line or two is mostly the command that was asked for.
+_QUOTED_CODE = lazy(r"^```\w*\n((?:[^\n`]{1,160}\n){1,3})```[^\S\n]*$", re.MULTILINE)
+
+
+def prose_of(text: str, *, is_persons: bool) -> str:
+    """Return what may be quoted of a passage: the speaker's own words, without what they show or paste."""
+    # Code, block quotes and markup show another's words, whoever pasted them.
+    prose = _without_shown_tags(own_prose(text if is_persons else _QUOTED_CODE.sub(_inline, text))).strip()
+    return without_pasted(prose) if is_persons else prose
+
+
+def asks(statement: str) -> bool:
+    """Return whether a statement is a question."""
+    return statement.rstrip(_AFTER_SENTENCE).endswith(_QUESTION_MARKS)
+
+
+def quotable_statements(prose: str, *, is_persons: bool) -> list[str]:
+    """Return the statements of such prose; a person's few words are one."""
+    parts = [shortened(part, _PART_CHARS) for part in _parts(without_emphasis(prose))]
+    # "No. Too slow." is one statement.
+    is_one = is_persons and 0 < sum(map(len, parts)) <= _REPLY_CHARS
+    return [" ".join(parts)] if is_one else parts
+
+
+def _parts(prose: str) -> list[str]:
+    """Return the sentences and items of a text; one as short as a heading goes with what follows it."""
+    parts: list[str] = []
+    for line in prose.split("\n"):
+        for part in sentences(_table_row(line.strip()), PROSE):
+            if parts and len(parts[-1]) < _SHORT_LABEL_CHARS:
+                parts[-1] = f"{parts[-1]} {part}"
+            else:
+                parts.append(part)
+    return parts
+
+
+def _table_row(line: str) -> str:
+    """Return the cells of a table's row with commas between; a line of rules says nothing."""
+    if line[:1] == line[-1:] == "|":
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        line = ", ".join(cell for cell in cells if cell.strip(":-"))
+    return line if line.strip("-=_* ") else ""
+
+
+def _inline(code: re.Match[str]) -> str:
+    is_text = _IN_WORDS.search(code[1]) or SIGN in code[1].lower()
+    return code[0] if is_text else f"`{'; '.join(code[1].strip().split(chr(10)))}`"
+
+
+def _without_shown_tags(prose: str) -> str:
+    """Leave out lines with a memory tag that does not open them: there it is shown, and says nothing."""
+    if SIGN not in prose.lower():
+        return prose
+    lines = prose.split("\n")
+    return "\n".join(line for line in lines if SIGN not in line.lower() or TAG.match(line))

@@ -3,6 +3,7 @@ What a brief is chosen from: the best memories of each section, where the work s
 out.
 """
 
+import math
 import re
 from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
@@ -13,19 +14,22 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cortex.hooks.evidence.statements import outcome_parts
-from cortex.hooks.evidence.text import Subject, is_same_subject, subject_in
-from cortex.hooks.prose.plain import on_one_line
+from cortex.hooks.evidence.statements import asks, outcome_parts, prose_of, quotable_statements
+from cortex.hooks.evidence.text import PEOPLE_KINDS, Subject, is_same_subject, subject_in
+from cortex.hooks.prose.plain import has_plain_secret, on_one_line
 from cortex.transforms.brief import ARCHIVE_NAME
 from cortex.transforms.brief.explanation import (
     CONFIRM,
     REPOSITORY,
     STATE,
+    STATEMENTS,
+    STATEMENTS_HEADING,
     Choice,
     TellingOrder,
 )
 from cortex.transforms.brief.wording import (
     LIVING_PLAN,
+    day,
     explicit_forms,
     fact_forms,
     is_persons,
@@ -35,7 +39,7 @@ from cortex.transforms.brief.wording import (
     without_provenance,
 )
 from cortex.transforms.database import query
-from cortex.transforms.extract.ground.candidate import TAG_LAYER
+from cortex.transforms.extract.ground.candidate import PERSONS_LAYERS, TAG_LAYER
 from cortex.transforms.memory.lifecycle import sessions_of
 from cortex.transforms.memory.quality import brief_wording, reason_not_alone
 from cortex.transforms.policy import Policy
@@ -47,6 +51,7 @@ from cortex.transforms.schemas import (
     values,
 )
 from cortex.transforms.vocabulary import GLOBAL_SCOPE
+from cortex.transforms.words.orders import FROM_PERSON, objection_to
 from cortex.transforms.words.sentences import words_in
 
 # -- Which memories a brief may show, and in what length (spec 5.2, 8.4).
@@ -99,7 +104,7 @@ def places_in(
         places.setdefault(_taken_up(name, into), at)
     project = pa.array({row["project_id"] for row in rows}, pa.string())
     of_project = sessions.filter(pc.field("project_id").isin(project))
-    last = _last_sessions(of_project, int(policy.threshold("project_recent_sessions")))
+    last = latest_sessions(of_project, int(policy.threshold("project_recent_sessions")))
     fresh = [row for row in rows if row["memory_id"] not in seen or _is_tagged(row, last)]
     for before, row in enumerate(
         sorted(fresh, key=lambda row: (row["updated_at"], row["memory_id"])), start=1
@@ -119,7 +124,7 @@ def _taken_up(name: str, into: Mapping[str, str]) -> str:
     return name
 
 
-def _last_sessions(sessions: pa.Table, count: int) -> frozenset[str]:
+def latest_sessions(sessions: pa.Table, count: int) -> frozenset[str]:
     """Return the sessions of a project that began last, of sessions as `sessions_of` gives them."""
     newest = sessions.sort_by([("started_at", "descending"), ("session_id", "ascending")])
     return frozenset(values(newest.slice(0, count), "session_id"))
@@ -287,7 +292,7 @@ class LineCandidate:
     updated_at: datetime | None = None
     is_pinned: bool = False
     rank: float = 0.0
-    weight: float = 0.0  # by which the rest is taken: its rank, or when it was said last
+    weight: float = 0.0  # by which the rest is taken: its rank, or without a model how much it says
     is_guaranteed: bool = False
     is_persons: bool = False
     is_on_purpose: bool = False
@@ -316,6 +321,8 @@ class LineCandidate:
             return "the repository has moved on"
         if self.section == CONFIRM:
             return "asks about the oldest claims"
+        if self.section == STATEMENTS:
+            return "in the user's words, and says much"
         if not self.choice.memory_id:
             return "says where the rest is"
         if self.is_pinned:
@@ -390,7 +397,7 @@ def printed_order(candidates: Iterable[LineCandidate]) -> list[LineCandidate]:
 
 
 def _place_in_section(candidate: LineCandidate) -> tuple[Any, ...]:
-    is_dated = candidate.section in (STATE, "decision") and candidate.updated_at is not None
+    is_dated = candidate.section in (STATE, STATEMENTS, "decision") and candidate.updated_at is not None
     age = -candidate.updated_at.timestamp() if is_dated and candidate.updated_at else 0.0
     is_sign = not candidate.choice.memory_id
     lead = (is_sign, not candidate.is_pinned, not candidate.is_on_purpose)
@@ -483,7 +490,7 @@ def _candidate(
         row["updated_at"],
         row["is_pinned"],
         row["rank"],
-        row["rank"] if is_read_by_model else row["updated_at"].timestamp(),
+        row["rank"],
         is_persons=is_persons(row),
         is_on_purpose=row["is_on_purpose"],
         is_in_play=section == "gotcha" and any(name.rpartition("/")[2] in in_play for name in row["files"]),
@@ -495,6 +502,8 @@ def _candidate(
         tier=eligibility.tier,
         place=row[ORDER_PLACE],
     )
+    if not is_read_by_model:
+        candidate.weight = _worth(row["text"], candidate.subject, 0.5, policy)
     reason = _reason_against(candidate, row, eligibility, policy)
     if reason:
         candidate.leave_out(reason)
@@ -554,6 +563,79 @@ def _without_dependent_forms(candidate: LineCandidate, policy: Policy) -> str:
     ]
     candidate.forms = tuple(form for form, reason in zip(candidate.forms, reasons, strict=True) if not reason)
     return "" if candidate.forms else reasons[0]
+
+
+# What the user said: without a language model it takes what other lines leave of the budget
+
+
+# What a person or a later word took back.
+TAKEN_BACK = ("superseded", "pruned")
+
+
+def statement_candidates(passages: pa.Table, memories: pa.Table, policy: Policy) -> list[LineCandidate]:
+    """
+    Return the statements that a person typed in PASSAGES of a project, of one subject the newest.
+
+    A turn of MEMORIES that a later word overtook is left out, and so are questions: their answers count.
+    """
+    overtaken = {
+        place["turn_id"]
+        for row in memories.select(["status", "valid_until", "trust", "evidence"]).to_pylist()
+        if row["valid_until"] or row["status"] in TAKEN_BACK
+        for place in row["evidence"]
+        if place["layer"].endswith(PERSONS_LAYERS)
+    }
+    last = passages.group_by("file").aggregate([("line", "max")])
+    last_lines = dict(zip(values(last, "file"), values(last, "line_max"), strict=True))
+    spoken = (pc.field("trust") == "user") & pc.field("kind").isin(PEOPLE_KINDS)
+    rows = passages.filter(spoken)
+    candidates: list[LineCandidate] = []
+    for row in rows.sort_by([("file", "ascending"), ("seq", "ascending")]).to_pylist():
+        if row["turn_id"] in overtaken or not row["said_at"]:
+            continue
+        for text in map(
+            on_one_line, quotable_statements(prose_of(row["text"], is_persons=True), is_persons=True)
+        ):
+            if text and not asks(text) and not has_plain_secret(text):
+                candidates.append(
+                    _statement_candidate(text, row, row["line"] / last_lines[row["file"]], policy)
+                )
+    _keep_newest_of_subject(candidates, {}, policy)
+    return candidates
+
+
+def _statement_candidate(text: str, row: Row, place: float, policy: Policy) -> LineCandidate:
+    line = f"- {text} ({day(row['said_at'])})"
+    subject = subject_in(text, values(policy.tables["query_words"], "word"))
+    is_full = len(subject.words) >= policy.threshold("brief_said_words")
+    return LineCandidate(
+        STATEMENTS,
+        (line,) if is_full and not objection_to(text, policy, FROM_PERSON) else (),
+        Choice(STATEMENTS_HEADING, "", line, False, ""),
+        frozenset(words_in(text)),
+        subject,
+        row["said_at"],
+        weight=_worth(text, subject, place, policy),
+        is_persons=True,
+    )
+
+
+def _worth(text: str, subject: Subject, place: float, policy: Policy) -> float:
+    """
+    Return how much the next session probably needs a statement, from its words and place in its session.
+
+    Who names many things says why, and what is denied is seen nowhere else; the end of a session, from 0 to
+    1, settles what its beginning asked for.
+    """
+    words = {word.strip(".,;:!?()\"'*`") for word in text.casefold().replace("’", "'").split()}
+    is_denied = not words.isdisjoint(policy.derived(_denials))
+    worth = math.log1p(len(subject.words)) + policy.threshold("brief_denial") * is_denied
+    return float(worth + policy.threshold("brief_told_late") * place)
+
+
+def _denials(policy: Policy) -> frozenset[str]:
+    contrasts = policy.tables["contrast_words"].to_pylist()
+    return frozenset(row["word"] for row in contrasts if not row["opposite"])
 
 
 # Among those of a section

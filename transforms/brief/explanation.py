@@ -28,6 +28,7 @@ from cortex.transforms.vocabulary import Row
 # Where the work stands is put together from outcome records and the living plan.
 STATE = "outcome"
 REPOSITORY = ""  # what git says of the whole, before the first section
+STATEMENTS, STATEMENTS_HEADING = "said", "In the user's words"  # behind the sections of memories
 CONFIRM = "confirm"  # the question whether the oldest claims still hold, behind the last section
 
 

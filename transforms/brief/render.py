@@ -33,12 +33,14 @@ from cortex.transforms.brief.candidates import (
     places_in,
     printed_order,
     sign_to_archive,
+    statement_candidates,
 )
 from cortex.transforms.brief.explanation import (
     CONFIRM,
     NO_ORDER,
     REPOSITORY,
     STATE,
+    STATEMENTS,
     Choice,
     TellingOrder,
 )
@@ -47,7 +49,7 @@ from cortex.transforms.database import query
 from cortex.transforms.memory.link import contrary_rules
 from cortex.transforms.policy import Policy
 from cortex.transforms.redaction.redact import kinds_of_secret, redact
-from cortex.transforms.schemas import PROPOSED_BY_MODEL, Row, values
+from cortex.transforms.schemas import PASSAGES, PROPOSED_BY_MODEL, Row, values
 from cortex.transforms.words.sentences import first_sentences, share_of_all, share_of_fewer
 
 # -- Spends a brief's budget on lines, the most important first (spec 11.2).
@@ -64,12 +66,14 @@ def heading_lines(section: str) -> list[str]:
     return ["", f"## {section}"] if section else []
 
 
-def by_turns(candidates: list[LineCandidate], policy: Policy) -> list[LineCandidate]:
+def by_turns(
+    candidates: list[LineCandidate], policy: Policy, *, is_read_by_model: bool = True
+) -> list[LineCandidate]:
     """
     Return the candidates in the order in which they are taken.
 
     What was said on purpose, where the work stands, the guaranteed ones of each section by turns, then the
-    rest by rank, or the newest first. If a language model put them in order, that order in the place of
+    rest by rank, or by how much they say. If a language model put them in order, that order in the place of
     turns and rank; what has no place in it is left out.
     """
     meant = [candidate for candidate in candidates if candidate.is_on_purpose]
@@ -92,7 +96,8 @@ def by_turns(candidates: list[LineCandidate], policy: Policy) -> list[LineCandid
         # What is left out whatever the budget takes nobody's turn.
         if not candidate.is_on_purpose and candidate.section != STATE and candidate.forms:
             queues.setdefault(candidate.section, []).append(candidate)
-    guaranteed_lines = int(policy.threshold("brief_section_lines"))
+    by_whom = "brief_section_lines" if is_read_by_model else "brief_section_lines_by_rules"
+    guaranteed_lines = int(policy.threshold(by_whom))
     types = policy.types_with("is_guaranteed")
     guaranteed = [queue for section, queue in queues.items() if section in types]
     first = [queue[turn] for turn in range(guaranteed_lines) for queue in guaranteed if turn < len(queue)]
@@ -100,6 +105,9 @@ def by_turns(candidates: list[LineCandidate], policy: Policy) -> list[LineCandid
         candidate.is_guaranteed = True
     rest = [each for queue in queues.values() for each in queue if not each.is_guaranteed]
     return [*on_purpose, *state, *first, *sorted(rest, key=lambda candidate: candidate.weight, reverse=True)]
+
+
+NO_ROOM = "no room left"
 
 
 class BriefBudget:
@@ -153,6 +161,8 @@ class BriefBudget:
         """Return whether a line of another section tells of one thing; the one on purpose is always told."""
         if candidate.place is not None and other.place is not None:
             return False  # both were seen, and both are told
+        if STATEMENTS in (candidate.section, other.section) and not _is_newer(other, candidate):
+            return False
         is_free = candidate.section not in (other.section, STATE) and not candidate.is_on_purpose
         return is_free and is_same_subject(
             candidate.subject,
@@ -166,6 +176,8 @@ class BriefBudget:
         """Return whether two lines say the same, or where the work stands holds all of the other."""
         is_in_state = other.section == STATE and len(candidate.words) <= len(other.words)
         share = share_of_fewer if is_in_state and candidate.section != STATE else share_of_all
+        if STATEMENTS in (candidate.section, other.section):
+            share = share_of_fewer
         return share(candidate.words, other.words) >= least
 
     def _problem(self, candidate: LineCandidate, form: str) -> str:
@@ -174,12 +186,12 @@ class BriefBudget:
         tokens = tokens_in(added)
         lines = self._lines(candidate) + _line_count(form)
         is_ordered = candidate.place is not None and candidate.place >= 0
-        is_counted = candidate.section not in (REPOSITORY, CONFIRM) and not is_ordered
+        is_counted = candidate.section not in (REPOSITORY, STATEMENTS, CONFIRM) and not is_ordered
         if is_counted and lines > self.policy.brief_lines(candidate.section):
             return f"{candidate.choice.section} has all its lines"
         if candidate.section == "decision" and not is_ordered and tokens > self.free_decision_tokens:
             return "decisions have their share of the budget"
-        return "no room left" if tokens > self.free_tokens or len(added) > self.free_chars else ""
+        return NO_ROOM if tokens > self.free_tokens or len(added) > self.free_chars else ""
 
     def _add(self, candidate: LineCandidate, form: str) -> None:
         added = self._added(candidate, form)
@@ -199,6 +211,10 @@ class BriefBudget:
         return sum(
             _line_count(other.choice.text) for other in self.lines if other.section == candidate.section
         )
+
+
+def _is_newer(candidate: LineCandidate, other: LineCandidate) -> bool:
+    return bool(candidate.updated_at and other.updated_at and candidate.updated_at > other.updated_at)
 
 
 def _line_count(form: str) -> int:
@@ -271,6 +287,7 @@ def _words(claim: LineCandidate) -> str:
 # -- The brief: which memories a new session is told of, why those, and their layout (spec 8.4, 11.2).
 
 NO_MARKS: Mapping[str, str] = {}
+NO_PASSAGES = PASSAGES.empty()
 
 
 def lay_out(choices: Iterable[Choice], *, project_name: str, is_by_model: bool = False) -> str:
@@ -301,6 +318,7 @@ def choose(
     confirms_until: datetime | None = None,
     is_read_by_model: bool = True,
     order: TellingOrder = NO_ORDER,
+    passages: pa.Table = NO_PASSAGES,
 ) -> list[Choice]:
     """
     Return every candidate for the brief in the order of printing, each shown or left out with its reason.
@@ -310,7 +328,8 @@ def choose(
     stands; then each section gets its guaranteed lines, by turns; then rank alone decides until the budget
     is spent. Decisions stay within their share of it. Where `confirms_until` is given, a last line asks
     whether the oldest claims that were last said until then still hold. If no language model has read
-    the project's sessions, newest comes first in the place of rank, and the last sessions are told
+    the project's sessions, decisions come newest first, of the rest what says most, in the place of rank,
+    statements of `passages` that a person typed are candidates too, and the last sessions are told
     with what was asked. If one that read all of the project put it in `order`, that decides in the place
     of turns and rank, and what has no place in it is left out, but for what a person said on purpose, what
     was tagged of late, and what is newer than the order.
@@ -327,17 +346,24 @@ def choose(
     for candidate in candidates:
         if candidate.choice.memory_id in ended:
             candidate.leave_out(ended[candidate.choice.memory_id])
+    if not is_read_by_model:
+        candidates += statement_candidates(passages, memories, policy)
     signs = [*about_repository(repository), *sign_to_archive(eligibility, policy)]
     kept_tokens = int(policy.threshold("brief_confirm_tokens")) if confirms_until else 0
     budget = BriefBudget(project_name, budget_tokens, policy, kept_tokens=kept_tokens)
-    for candidate in [*signs, *by_turns(candidates, policy)]:
+    ordered = [*signs, *by_turns(candidates, policy, is_read_by_model=is_read_by_model)]
+    for candidate in ordered:
         budget.take(candidate)
     if confirms_until:
         budget.open_kept()
         for question in question_about(candidates, confirms_until, policy, disputed=disputes):
             budget.take(question)
             signs.append(question)
-    sections = (REPOSITORY, *policy.brief_sections(), CONFIRM)
+        # What the question leaves of its room goes to lines that had none.
+        for candidate in ordered:
+            if candidate.choice.reason == NO_ROOM:
+                budget.take(candidate)
+    sections = (REPOSITORY, *policy.brief_sections(), STATEMENTS, CONFIRM)
     printed = sorted(printed_order([*candidates, *signs]), key=lambda each: sections.index(each.section))
     return [candidate.choice for candidate in printed]
 

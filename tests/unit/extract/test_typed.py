@@ -175,6 +175,8 @@ def test_a_wish_is_of_its_project_unless_it_names_every_one(shown: Shown) -> Non
     (here,) = shown(prompt("Never commit to main, I always prefer small steps."))
     (everywhere,) = shown(prompt("I always prefer small steps, in all my projects."))
     assert (here["category"], everywhere["category"]) == ("project", "global")
+    (as_elsewhere,) = shown(prompt("I always prefer CSS modules, like everywhere else."))
+    assert as_elsewhere["category"] == "project"
 
 
 @pytest.mark.parametrize("words", ["", " ", "?", "ok", "please", "I", "→", "no, " * 2_000, "so, " * 5_000])

@@ -19,10 +19,17 @@ from cortex.hooks.prose.plain import (
 )
 from cortex.hooks.tokens import tokens_in
 from cortex.transforms.brief.candidates import NO_SESSIONS
-from cortex.transforms.brief.explanation import Choice
-from cortex.transforms.brief.render import archive_lines, choose, lay_out, render_archive
+from cortex.transforms.brief.explanation import STATEMENTS_HEADING, Choice
+from cortex.transforms.brief.render import (
+    NO_PASSAGES,
+    archive_lines,
+    choose,
+    framed,
+    lay_out,
+    render_archive,
+)
 from cortex.transforms.policy import Policy, load_policy
-from cortex.transforms.schemas import EDGES, MEMORIES, UTC_US
+from cortex.transforms.schemas import EDGES, MEMORIES, PASSAGES, UTC_US
 from cortex.transforms.words.sentences import first_sentences
 from tests.examples import cases, examples
 
@@ -689,7 +696,12 @@ def test_about_the_repository_alone_there_is_no_brief():
 # Where no language model has read the sessions
 
 
-def by_rules(*rows: dict[str, object], budget_tokens: int = 500) -> str:
+def by_rules(
+    *rows: dict[str, object],
+    budget_tokens: int = 500,
+    passages: pa.Table = NO_PASSAGES,
+    **how: Any,
+) -> str:
     return brief_of(
         MEMORIES.of(list(rows)),
         NO_EDGES,
@@ -697,7 +709,89 @@ def by_rules(*rows: dict[str, object], budget_tokens: int = 500) -> str:
         project_name="tidepool",
         budget_tokens=budget_tokens,
         is_read_by_model=False,
+        passages=passages,
+        **how,
     )
+
+
+def passage(line: int, text: str, *, session: int = 1, kind: str = "prompt") -> dict[str, object]:
+    return {
+        "passage_id": f"{session}:{line}",
+        "project_id": "tidepool",
+        "session_id": f"{session:08x}",
+        "turn_id": f"{session}:{line}",
+        "seq": line,
+        "kind": kind,
+        "text": text,
+        "said_at": FIRST_DAY + timedelta(days=session, minutes=line),
+        "file": f"{session}.jsonl",
+        "line": line,
+        "trust": "user" if kind == "prompt" else "assistant",
+        "content_hash": "",
+    }
+
+
+def quoted_lines(
+    *rows: dict[str, object], memories: tuple[dict[str, object], ...] = (), **how: Any
+) -> list[str]:
+    text = by_rules(*memories, passages=PASSAGES.of(list(rows)), **how)
+    _, _, section = text.partition(f"## {STATEMENTS_HEADING}\n")
+    return [line for line in section.split("\n") if line.startswith("- ")]
+
+
+GAUGE = "No gauge is polled within 90 seconds of the last poll, the modem recharges meanwhile."
+FLAG = "The flag on the tower is green at low water and red at high water, as on the old board."
+
+
+def test_without_a_model_statements_of_the_user_fill_the_brief_and_the_newest_stands_first():
+    lines = quoted_lines(
+        passage(1, GAUGE), passage(2, FLAG, session=2), passage(3, "I polled it.", kind="text")
+    )
+    assert [line.rpartition(" (")[0] for line in lines] == [f"- {FLAG}", f"- {GAUGE}"]
+
+
+@cases("text", ["Which of the gauges at the north pier is polled at night?", "nice one", "ok do that please"])
+def test_questions_and_small_talk_of_the_user_fill_no_brief(text):
+    assert quoted_lines(passage(1, text), passage(2, GAUGE)) == quoted_lines(passage(2, GAUGE))
+
+
+def test_what_denies_is_told_before_what_says_as_much():
+    plain = "The tower shows green flags at low water and red flags at high water."
+    denial = "The harbour office never answers letters sent after sunset on working days."
+    room = tokens_in(framed("tidepool", ["", f"## {STATEMENTS_HEADING}", f"- {plain} (15 Sep 26)"])) + 6
+    (line,) = quoted_lines(passage(1, denial), passage(2, plain), budget_tokens=room)
+    assert line.startswith(f"- {denial}")
+
+
+def test_room_kept_for_a_question_that_is_not_asked_is_filled():
+    rows = [passage(1, GAUGE), passage(2, FLAG)]
+    room = tokens_in(framed("tidepool", ["", f"## {STATEMENTS_HEADING}", f"- {GAUGE} (15 Sep 26)"])) + 40
+    assert (
+        quoted_lines(*rows, budget_tokens=room, confirms_until=FIRST_DAY)
+        == quoted_lines(*rows, budget_tokens=room)
+        != []
+    )
+
+
+def test_a_turn_that_a_later_word_overtook_is_not_quoted():
+    place = evidence("00000001", FIRST_DAY) | {"turn_id": "1:1", "layer": "layer2:user"}
+    old = memory(1, text="Poll at most once in 90 seconds.", valid_until=FIRST_DAY, evidence=[place])
+    assert quoted_lines(passage(1, GAUGE), passage(2, FLAG), memories=(old,)) == quoted_lines(
+        passage(2, FLAG)
+    )
+
+
+def test_of_two_statements_on_one_subject_the_newer_is_quoted():
+    newer = "No gauge is polled within 120 seconds of the last poll, the modem recharges slowly."
+    assert len(quoted_lines(passage(1, GAUGE), passage(1, newer, session=2))) == 1
+
+
+@settings(max_examples=examples(30), deadline=None)
+@given(ROWS, st.lists(TEXTS, max_size=12), st.integers(100, 1000))
+def test_a_brief_with_statements_of_the_user_keeps_to_its_budget(rows, texts, budget_tokens):
+    passages = [passage(line, text) for line, text in enumerate(texts, start=1)]
+    text = by_rules(*rows, passages=PASSAGES.of(passages), budget_tokens=budget_tokens)
+    assert tokens_in(text) <= budget_tokens
 
 
 def outcome(number: int, text: str) -> dict[str, object]:
@@ -711,13 +805,13 @@ def test_without_a_model_the_newest_comes_first_and_not_the_best_ranked():
     assert shown.index("as millimetres") < shown.index("push feed")
 
 
-def test_without_a_model_the_last_three_records_say_what_was_asked():
+def test_without_a_model_the_last_two_records_say_what_was_asked():
     texts = [
         f"Goal: Add table number {n} to page {n}. Outcome: Committed: Table {n} (1a2b3c{n})."
         for n in range(5)
     ]
     shown = by_rules(*(outcome(n, text) for n, text in enumerate(texts)))
-    assert [n for n in range(5) if f"asked: add table number {n} to page {n}" in shown] == [2, 3, 4]
+    assert [n for n in range(5) if f"asked: add table number {n} to page {n}" in shown] == [3, 4]
 
 
 def test_without_a_model_what_a_person_typed_is_told_whole():
