@@ -166,7 +166,7 @@ def measure(home: Path, only: Sequence[str] = ()) -> None:
         times = []
         for _ in range(1 + LOOKS_AFTER_THE_FIRST):
             began = time.process_time()
-            size = len(explorer.written_out(address).encode())
+            size = len(explorer.render_address(address).encode())
             times.append((time.process_time() - began) * 1e3)
         print(f"{name:<22}{size / 1e3:>8.1f}{times[0]:>9.0f}{min(times[1:]):>9.0f}", flush=True)
 

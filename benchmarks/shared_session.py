@@ -24,10 +24,10 @@ from numpy.typing import NDArray
 from benchmarks import invented, nightly, two_writers
 from cortex.flows.context import Context
 from cortex.flows.engines import runs
-from cortex.storage.elsewhere.bucket import FolderBucket
-from cortex.storage.elsewhere.store_copy import refresh
-from cortex.storage.elsewhere.store_lease import lease
-from cortex.storage.ground.place import begin_copy
+from cortex.storage.filesystem.place import begin_copy
+from cortex.storage.remote.bucket import FolderBucket
+from cortex.storage.remote.store_copy import refresh
+from cortex.storage.remote.store_lease import lease
 from cortex.storage.settings.settings import Settings
 from cortex.storage.store import Store
 from cortex.transforms.schemas import EVENTS

@@ -20,7 +20,7 @@ from benchmarks import invented, nightly, stage_times, two_writers
 from benchmarks.shared_session import RandomEmbedder
 from cortex.flows.context import Context
 from cortex.flows.engines import runs
-from cortex.storage.elsewhere.store_lease import lease
+from cortex.storage.remote.store_lease import lease
 from cortex.storage.settings.settings import Settings
 from cortex.storage.store import Store
 from cortex.transforms.schemas import EVENTS, GLOBAL_SCOPE

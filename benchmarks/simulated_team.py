@@ -27,8 +27,8 @@ from unittest.mock import patch
 
 from greenlet import getcurrent, greenlet
 
-from cortex.storage.elsewhere import commit_log
-from cortex.storage.elsewhere.commit_log import (
+from cortex.storage.remote import commit_log
+from cortex.storage.remote.commit_log import (
     COMMIT,
     RELEASE,
     RENEW_SECONDS,

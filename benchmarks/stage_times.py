@@ -16,7 +16,7 @@ from cortex.flows.engines import runs
 from cortex.flows.run.run import Run, Stage
 
 # Of what takes less no exponent is told: it would be that of the clock.
-LEAST_SECONDS = 0.2
+MIN_SECONDS = 0.2
 # A shorter stage is not kept at all.
 SHORTEST = 0.05
 WHOLE = "all"
@@ -108,7 +108,7 @@ def fits(figures: Iterable[Figure], what: str) -> list[Fit]:
     """Return how each stage of `what` grows that takes long enough at two sizes, the longest first."""
     by_stage: dict[str, dict[float, float]] = defaultdict(dict)
     for each in figures:
-        if each.what == what and each.seconds >= LEAST_SECONDS:
+        if each.what == what and each.seconds >= MIN_SECONDS:
             by_stage[each.stage][each.size] = each.seconds
     fitted = []
     for stage, points in by_stage.items():

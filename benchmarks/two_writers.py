@@ -29,11 +29,11 @@ from typing import Any
 
 from cortex.flows.context import Context
 from cortex.flows.engines import runs
-from cortex.storage.elsewhere.bucket import BucketLog, bucket_at
-from cortex.storage.elsewhere.commit_log import last_entry
-from cortex.storage.elsewhere.file_tree import read_tree
-from cortex.storage.elsewhere.store_copy import refresh
-from cortex.storage.ground.place import remote_note
+from cortex.storage.filesystem.place import remote_note
+from cortex.storage.remote.bucket import BucketLog, bucket_at
+from cortex.storage.remote.commit_log import last_entry
+from cortex.storage.remote.file_tree import parse_tree
+from cortex.storage.remote.store_copy import refresh
 from cortex.storage.settings.settings import load_settings
 from cortex.storage.store import Store
 from cortex.transforms.errors import LeaseLost, StoreBusy
@@ -179,7 +179,7 @@ def _objects_without_name(home: Path) -> tuple[int, int]:
     bucket = bucket_at(note.uri)
     number, entry = last_entry(BucketLog(bucket))
     assert entry is not None
-    tree = read_tree(bucket.read(entry.tree) or b"", entry.tree)
+    tree = parse_tree(bucket.read(entry.tree) or b"", entry.tree)
     named = {each.name for each in tree.values()} | {entry.tree}
     return number, sum(not name.startswith("log/") and name not in named for name in bucket.names(""))
 

@@ -43,7 +43,7 @@ MODEL = "claude-haiku-5-5"
 NOW = datetime(2026, 11, 24, tzinfo=UTC)
 # What a night asks once the first has asked about all sessions: pairs of what it merged, and those of the
 # scopes that its cap left out.
-MOST_NIGHTS = 8
+MAX_NIGHTS = 8
 # Of purpose and prompt nothing is sent, but both are part of a request's id.
 PURPOSES = (
     ("session", SESSION_PROMPT),
@@ -135,7 +135,7 @@ def played(
         models = ModelSettings("api", model, api_key="none", base_url=server.url)
         settings = Settings(home, models=models, budget=WITHOUT_LIMIT)
         context = Context(settings, embedder_of, lambda: NOW)
-        for night in range(MOST_NIGHTS):
+        for night in range(MAX_NIGHTS):
             before = recorded.count
             _run(context, "nightly" if night else "backfill", recorded)
             if recorded.missing:
@@ -146,7 +146,7 @@ def played(
                 return request
             if recorded.count == before:
                 return None
-    raise AssertionError(f"a store that nothing is added to still asks after {MOST_NIGHTS} nights")
+    raise AssertionError(f"a store that nothing is added to still asks after {MAX_NIGHTS} nights")
 
 
 def _run(context: Context, flow: str, recorded: Recorded) -> None:

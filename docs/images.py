@@ -26,7 +26,7 @@ ROOT = Path(__file__).resolve().parents[1]
 WIDTH = 80
 
 # A longer output is cut: it is a picture, not the page.
-MOST_LINES = 30
+MAX_LINES = 30
 
 # File name → command.
 IMAGES = {
@@ -97,7 +97,7 @@ def image_of(name: str, words: list[str], text: str) -> str:
     with Path(os.devnull).open("w") as nowhere:
         console = Console(width=WIDTH, record=True, file=nowhere, force_terminal=True)
         wrapped = lines.wrap(console, WIDTH)
-        console.print(*wrapped[:MOST_LINES], *(["…"] if len(wrapped) > MOST_LINES else []), sep="\n")
+        console.print(*wrapped[:MAX_LINES], *(["…"] if len(wrapped) > MAX_LINES else []), sep="\n")
         image = console.export_svg(title=f"cortex {words[0]}", code_format=FORMAT, unique_id=f"cortex-{name}")
     return "\n".join(line.rstrip() for line in image.splitlines()) + "\n"
 

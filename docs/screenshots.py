@@ -17,7 +17,7 @@ from cortex.cli.start.setup import DEMO_DAY
 from cortex.explorer.server import listen, serve_pages
 from cortex.flows.context import Context
 from cortex.flows.engines import runs
-from cortex.flows.operations.care import status
+from cortex.flows.operations.maintain import status
 from cortex.storage.settings.settings import load_settings
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -116,9 +116,9 @@ class Context:
 
     def _bring_in_step(self) -> None:
         """Take in what other machines wrote to a store elsewhere, where this folder is a copy of one."""
-        from cortex.storage.ground.place import is_copy
+        from cortex.storage.filesystem.place import is_copy
 
         if is_copy(self.home):
-            from cortex.storage.elsewhere.store_copy import refresh
+            from cortex.storage.remote.store_copy import refresh
 
             refresh(self.home)

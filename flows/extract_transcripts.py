@@ -39,14 +39,14 @@ from cortex.flows.transcript_batches import (
     read_or_quarantine,
     sharded_batches,
 )
-from cortex.storage.ground.files import stored_name
+from cortex.storage.filesystem.files import stored_name
 from cortex.storage.lake.lake import Change, each_key_once
 from cortex.storage.lake.manifest import outdated
 from cortex.storage.staging.staging import Claim
 from cortex.transforms.audit import events_violations, turns_violations
 from cortex.transforms.errors import contained
-from cortex.transforms.extract.ground.candidate import extractor_fingerprint
-from cortex.transforms.extract.ground.settled import Settled
+from cortex.transforms.extract.language.candidate import extractor_fingerprint
+from cortex.transforms.extract.language.settled import Settled
 from cortex.transforms.masking import masked
 from cortex.transforms.schemas import (
     EVENTS,

@@ -14,25 +14,25 @@ from cortex.flows.operations.ask import (
     recall,
     sql,
 )
-from cortex.flows.operations.care import intake, rebuild, report, status
-from cortex.flows.operations.change import (
+from cortex.flows.operations.edit import (
     forget,
     projects,
     remember,
     review,
 )
-from cortex.flows.operations.change import (
+from cortex.flows.operations.edit import (
     remember as edit,
 )
-from cortex.flows.operations.change import (
+from cortex.flows.operations.edit import (
     remember as index_code,
 )
-from cortex.flows.operations.change import (
+from cortex.flows.operations.edit import (
     remember as learn,
 )
-from cortex.flows.operations.change import (
+from cortex.flows.operations.edit import (
     review as merges,
 )
+from cortex.flows.operations.maintain import intake, rebuild, report, status
 from cortex.flows.operations.share import exchange
 from cortex.storage.settings.settings import load_settings
 

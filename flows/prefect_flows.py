@@ -10,7 +10,7 @@ from prefect import flow, serve
 
 from cortex.flows.context import Context
 from cortex.flows.engines.prefect_stages import TAGS, flow_name
-from cortex.flows.operations.care.intake import backfill, run_flow
+from cortex.flows.operations.maintain.intake import backfill, run_flow
 from cortex.flows.reading.shard_worker import Runner
 from cortex.flows.run_report import RunReport
 from cortex.storage.settings.settings import load_settings

@@ -26,7 +26,7 @@ from cortex.flows.reading.transcript_reader import UNFINISHED, TurnsRead, read_t
 from cortex.flows.run.run import Run
 from cortex.flows.run_report import QuarantinedLine
 from cortex.hooks.private import is_below, is_named_after, is_word_in
-from cortex.storage.ground.files import path_text, stored_name
+from cortex.storage.filesystem.files import path_text, stored_name
 from cortex.storage.lake.manifest import Cursor
 from cortex.storage.staging.staging import Claim
 from cortex.storage.staging.transcripts import (
@@ -37,7 +37,7 @@ from cortex.storage.staging.transcripts import (
     open_transcript,
 )
 from cortex.transforms.errors import contained
-from cortex.transforms.extract.ground.settled import NOTHING_SETTLED, Settled
+from cortex.transforms.extract.language.settled import NOTHING_SETTLED, Settled
 from cortex.transforms.schemas import EVENTS, SETTLED, values
 from cortex.transforms.transcripts.records import Limits
 from cortex.transforms.transcripts.transcript import Source

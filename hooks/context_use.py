@@ -7,9 +7,9 @@ import os
 
 TYPE_CHECKING = False
 if TYPE_CHECKING or __package__:
-    from cortex.hooks import choices, ticket
+    from cortex.hooks import hook_settings, ticket
 else:
-    import choices
+    import hook_settings
     import ticket
 
 # Compaction starts by itself at about 80 to 95 percent, in the middle of whatever is going on.
@@ -61,7 +61,7 @@ def context_warning(home: str, session_id: str, transcript: str, project_id: str
     After a compaction or /clear the record of what was shown starts again, and so does this.
     """
     tokens = tokens_in_transcript(transcript)
-    percent = choices.HookSettings(home, project_id).number("statusline.warn_percent", WARN_PERCENT)
+    percent = hook_settings.HookSettings(home, project_id).number("statusline.warn_percent", WARN_PERCENT)
     # What is beyond the usual window is in a larger one, of which nothing is known.
     if not percent * USUAL_WINDOW_TOKENS <= 100 * tokens <= 100 * USUAL_WINDOW_TOKENS:
         return None

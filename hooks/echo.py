@@ -16,8 +16,8 @@ else:
     from evidence.text import LINE, latin_length, normalised, sentences
     from identity import content_id
 
-# Extraction takes nothing shorter (sentences.SHORTEST_CHARS); "Yes, go on." is nobody's echo.
-SHORTEST_ECHO_CHARS = 24
+# Extraction takes nothing shorter (sentences.MIN_CHARS); "Yes, go on." is nobody's echo.
+MIN_ECHO_CHARS = 24
 # Half of the id's digits: with a million lines the chance of one collision is about 1e-7.
 FINGERPRINT_DIGITS = 16
 
@@ -72,5 +72,5 @@ def marks_of(sentence: str) -> Iterator[str]:
         *_QUOTED_WIDE.findall(sentence),
     ):
         bare = normalised(words)
-        if latin_length(bare) >= SHORTEST_ECHO_CHARS:
+        if latin_length(bare) >= MIN_ECHO_CHARS:
             yield content_id("told", bare)[:FINGERPRINT_DIGITS]

@@ -38,7 +38,7 @@ if TYPE_CHECKING or __package__:
     from cortex.hooks.identity import CITED_ID_CHARS
     from cortex.hooks.prose.memory_types import SHOWN_TYPES
     from cortex.hooks.prose.own_prose import SIGN
-    from cortex.hooks.prose.plain import LONGEST_LINE, MONTHS, brief_line, has_plain_secret
+    from cortex.hooks.prose.plain import MAX_LINE_LENGTH, MONTHS, brief_line, has_plain_secret
     from cortex.hooks.tokens import tokens_in
 else:
     from evidence.question import SearchQuestion, topics_among
@@ -62,7 +62,7 @@ else:
     from identity import CITED_ID_CHARS
     from prose.memory_types import SHOWN_TYPES
     from prose.own_prose import SIGN
-    from prose.plain import LONGEST_LINE, MONTHS, brief_line, has_plain_secret
+    from prose.plain import MAX_LINE_LENGTH, MONTHS, brief_line, has_plain_secret
     from tokens import tokens_in
 
 
@@ -79,10 +79,10 @@ _NEIGHBOUR_SHARE = 0.3
 _AFTER_LEAD = "*_`) "
 # Shorter ones of the assistant ("All tests pass.") tell nothing; a person's short sentence may be an order,
 # but with fewer words that carry a topic it is "commit" or "thanks".
-_SHORTEST_QUOTE_CHARS = 120
-_FEWEST_TOPICS = 3
+_MIN_QUOTE_CHARS = 120
+_MIN_TOPICS = 3
 # The same of what followed a result: "Done, all tests pass" tells how it ended.
-_SHORTEST_OUTCOME_CHARS, _FEWEST_TOPICS_OF_REPLY = 60, 2
+_MIN_OUTCOME_CHARS, _MIN_TOPICS_OF_REPLY = 60, 2
 _FACT_CHARS = 300
 _WHY_CHARS = 160
 # Digits of a session's id that tell it from others.
@@ -165,7 +165,7 @@ def _weighted(
     for each, score, is_result in weighted.values():
         # Where a fact stands in its session says nothing: half.
         place = 0.5 if each.is_memory else each.row["line"] / last[each.row["file"]]
-        yield each, score * (1 + numbers["told_later"] * place), is_result
+        yield each, score * (1 + numbers["quote_recency_weight"] * place), is_result
 
 
 class _Item:
@@ -226,10 +226,10 @@ class _Choice:
 
     def _gain(self, item: _Item) -> float:
         numbers = self._numbers
-        names = min(sum(not self._is_read[name] for name in item.names), numbers["told_names"])
+        names = min(sum(not self._is_read[name] for name in item.names), numbers["quote_max_names"])
         news = len(item.words - self._words) / max(len(item.words), 1)
         value = item.value * (1 + numbers["told_name_gain"] * math.log(1 + names))
-        value *= 1 - numbers["told_news"] * (1 - news)
+        value *= 1 - numbers["quote_novelty_weight"] * (1 - news)
         return float(value / self._notes.cost(item) ** numbers["told_length"])
 
 
@@ -255,7 +255,7 @@ class _Quotation:
         for at, part in sorted(self.parts.items()):
             is_next = at == (before[0], before[1] + 1)
             text, before = f"{text}{' ' if is_next else ' … '}{part}" if text else part, at
-        quote = brief_line(text, LONGEST_LINE).replace('"', "'")
+        quote = brief_line(text, MAX_LINE_LENGTH).replace('"', "'")
         return Note(self.id, f'- "{quote}" {self.tail}', [quote], _instant(self.said_at, [self.place]))
 
 
@@ -380,10 +380,10 @@ def _sentences_of(
         prose = without_announcements(prose, question.pattern("announces"))
     if is_persons:
         is_short = len(topics_among(index_words(prose), question.settings)) < (
-            _FEWEST_TOPICS if is_result else _FEWEST_TOPICS_OF_REPLY
+            _MIN_TOPICS if is_result else _MIN_TOPICS_OF_REPLY
         )
     else:
-        is_short = latin_length(prose) < (_SHORTEST_QUOTE_CHARS if is_result else _SHORTEST_OUTCOME_CHARS)
+        is_short = latin_length(prose) < (_MIN_QUOTE_CHARS if is_result else _MIN_OUTCOME_CHARS)
     if is_short or has_plain_secret(prose) or (is_result and not asked.words_of(prose)):
         return []
     by = "user" if is_persons else "assistant"

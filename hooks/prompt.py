@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 if TYPE_CHECKING or __package__:
     import sqlite3
 
-    from cortex.hooks import brief, choices, echo, identity, shown, ticket
+    from cortex.hooks import brief, echo, hook_settings, identity, shown, ticket
     from cortex.hooks.evidence.index import (
         SEARCH_VERSION,
         file_state,
@@ -40,8 +40,8 @@ if TYPE_CHECKING or __package__:
     from cortex.hooks.prose.memory_types import SETTLING_TYPES
 else:
     import brief
-    import choices
     import echo
+    import hook_settings
     import identity
     import shown
     import ticket
@@ -65,9 +65,9 @@ INDEX = os.path.join("tables", "search.sqlite")
 GLOBAL_PART = "global"
 
 # Results looked for: of more, sentences are chosen worse.
-MOST_RESULTS = 15
+MAX_RESULTS = 15
 # Commands beside them.
-MOST_COMMANDS = 2
+MAX_COMMANDS = 2
 # Where the work stands: the last sessions' records and the plan that goes on.
 RECORDS, PLANS = 3, 1
 
@@ -95,7 +95,7 @@ def prompt_output(home: str, payload: dict[str, object], folders: list[str], now
     index = os.path.join(home, INDEX)
     if not project_id or not os.path.isfile(index):
         return None
-    if not choices.HookSettings(home, project_id).is_on("recall.at_prompt", True):
+    if not hook_settings.HookSettings(home, project_id).is_on("recall.at_prompt", True):
         return None
     staging = os.path.join(home, "staging")
     if shown.is_full(os.path.join(staging, "journal")):  # the index is as old as what waits
@@ -179,7 +179,7 @@ def notes_in(
             connection,
             scopes,
             question,
-            limit=MOST_RESULTS,
+            limit=MAX_RESULTS,
             with_nearby=False,
             by_part=True,
             least_certainty=numbers.get("unsure_certainty", 1.0),
@@ -193,7 +193,7 @@ def notes_in(
         question,
         quoted_tokens=budget if question.certainty >= 1 else min(budget, unsure),
         sequels=find_sequels(connection, [project_id], first, question),
-        commands=commands(connection, [project_id], question, limit=MOST_COMMANDS),
+        commands=commands(connection, [project_id], question, limit=MAX_COMMANDS),
         known_ids=frozenset(seen.ids),
         session_id=session_id,
         marks=marks,
@@ -204,7 +204,7 @@ def notes_in(
 def _listed(connection: sqlite3.Connection, project_id: str, kind: str) -> list[Row]:
     """Return what a message that names no subject asks to be told, the newest first."""
     if kind == DECIDED:
-        return listed_records(connection, [project_id], kind, SETTLING_TYPES, limit=MOST_RESULTS)
+        return listed_records(connection, [project_id], kind, SETTLING_TYPES, limit=MAX_RESULTS)
     rows = listed_records(connection, [project_id], kind, limit=RECORDS)
     plans = labelled_rows(connection, index_parts(connection, [project_id], "memories"), "progress")
     plans = sorted(filter(is_shown, plans), key=lambda row: (-(row["updated_at"] or 0), row["memory_id"]))

@@ -14,14 +14,14 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import TypeGuard
 if TYPE_CHECKING or __package__:
-    from cortex.hooks import brief, choices, context_use, health, ticket
+    from cortex.hooks import brief, context_use, health, hook_settings, ticket
     from cortex.hooks.home import home_in
 else:
     sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))  # -I leaves the script's folder out
     import brief
-    import choices
     import context_use
     import health
+    import hook_settings
     import ticket
     from home import home_in
 
@@ -47,7 +47,7 @@ def line(home: str, payload: dict[str, object], now_seconds: float) -> str:
     `statusline.show` and `statusline.warn_percent`.
     """
     project_id = brief.find_project(os.path.join(home, "published"), folders_named_in(payload))
-    chosen = choices.HookSettings(home, project_id)
+    chosen = hook_settings.HookSettings(home, project_id)
     makers = {
         "health": lambda: trouble(home, now_seconds),
         "memories": lambda: memories(home, project_id),

@@ -83,7 +83,7 @@ class Results:
         for text, _ in texts:
             self._check_time()
             # No brief shows a longer one.
-            wanted.append(repeats.statements(text[: plain.LONGEST_LINE]))
+            wanted.append(repeats.statements(text[: plain.MAX_LINE_LENGTH]))
             near.append({place for words in wanted[-1] for place in self._near(words, places)})
         earlier_text = repeats.EarlierText(words for statements in wanted for words in statements)
         holding: set[tuple[int, int]] = set()  # long results, whose words are not read
@@ -129,7 +129,7 @@ class Results:
         may_miss = len(distinct) - repeats.least_words(len(distinct))
         ascii_words = sorted((word.encode() for word in distinct if word.isascii()), key=len, reverse=True)
         must = [_TAG]
-        if len(distinct) >= repeats.FEWEST_WORDS:
+        if len(distinct) >= repeats.MIN_WORDS:
             must += ascii_words[: may_miss + 1] if len(ascii_words) == len(distinct) else [b""]
         for place in {place for word in must for place in self._holding(word, places)}:
             self._check_time()
@@ -279,7 +279,7 @@ def reports_in(
     results = Results(tail, give_up_at + CHECKING_SECONDS)
     repeated = results.repeated([(fact.text, end) for fact, end in facts], ("tool", "external"))
     plan.leave_out(results)
-    is_living = len(plan.steps) >= self_report.FEWEST_STEPS and not plan.is_done
+    is_living = len(plan.steps) >= self_report.MIN_STEPS and not plan.is_done
     own = [fact for at, (fact, _) in enumerate(facts) if at not in repeated]
     return own[::-1], plan if is_living else None
 
@@ -321,7 +321,7 @@ class _Lists:
 
     def _tick(self, prose: str) -> bool:
         boxes = self_report.CHECKBOX.findall(prose)
-        if len(boxes) < self_report.FEWEST_STEPS:
+        if len(boxes) < self_report.MIN_STEPS:
             return False
         self.last = TaskList(self._title)
         self.last.steps = {step.strip(): "pending" if box == " " else "completed" for box, step in boxes}

@@ -25,7 +25,7 @@ from datetime import (
 )
 from pathlib import Path
 
-from cortex.storage.ground.files import (
+from cortex.storage.filesystem.files import (
     is_process,
     sync_folder,
     writing_to,

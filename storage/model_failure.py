@@ -7,7 +7,7 @@ from datetime import datetime
 from pathlib import Path
 
 from cortex.hooks import health
-from cortex.storage.ground.files import write_stored, writing_to
+from cortex.storage.filesystem.files import write_stored, writing_to
 from cortex.storage.settings.settings import Settings
 
 EMBEDDER = "runs/embedder.json"

@@ -8,7 +8,7 @@ from datetime import datetime
 from functools import cached_property
 from pathlib import Path
 
-from cortex.storage.ground.files import remove_temporaries, writing_to
+from cortex.storage.filesystem.files import remove_temporaries, writing_to
 from cortex.storage.lake.journal import CallLog, Journal
 from cortex.storage.lake.lake import Lake
 from cortex.storage.lake.manifest import Output
@@ -27,7 +27,7 @@ class Store:
     """
     Everything at rest below one folder: staging, lake, journal, tables, published files.
 
-    Opening reads the manifest only. Writing belongs under `cortex.storage.elsewhere.store_lease.lease(home)`,
+    Opening reads the manifest only. Writing belongs under `cortex.storage.remote.store_lease.lease(home)`,
     bar `journal.write`, `calls.write` and `staging.stage`, which add files and never wait.
     """
 

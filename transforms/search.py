@@ -115,7 +115,7 @@ def _patterns(policy: Policy) -> dict[str, dict[str, str]]:
 # -- The commands of a transcript as passages: what was run with success, and what it was run for.
 
 # A longer one is a script written for the moment; nobody asks for it again.
-_LONGEST_CHARS = 200
+_MAX_CHARS = 200
 # Programs that look around or move files: how that is done needs no memory.
 _LOOKS = re.compile(
     r"(?:ls|cat|head|tail|less|grep|rg|find|fd|sed -n|awk|wc|echo|printf|pwd|which|type|tree|stat|file|sleep"
@@ -134,7 +134,7 @@ def commands_run(turns: Sequence[Row]) -> Iterator[Row]:
     last: dict[str, Call] = {}
     for call in calls_that_ran(turns):
         command = shown_command(call.argument)
-        is_short = len(call.argument) <= _LONGEST_CHARS and "\n" not in call.argument.strip()
+        is_short = len(call.argument) <= _MAX_CHARS and "\n" not in call.argument.strip()
         if (
             call.tool in SHELL_TOOLS
             and not call.failed

@@ -23,7 +23,7 @@ from cortex.hooks.prompt import is_typed, notes_in
 from cortex.scores.brief_scores import SAME_WORDS, facts_of
 from cortex.scores.retrieval_scores import Share
 from cortex.storage.lake.lake import each_key_once
-from cortex.transforms.extract.ground.phrases import Phrasebook
+from cortex.transforms.extract.language.phrases import Phrasebook
 from cortex.transforms.memory.lifecycle import sessions_of
 from cortex.transforms.policy import Policy
 from cortex.transforms.schemas import EVENTS, GLOBAL_SCOPE, TURNS, UTC_US, Row, values
@@ -33,10 +33,10 @@ from cortex.transforms.words.facts import Vocabulary
 from cortex.transforms.words.sentences import share_of_fewer
 
 # With fewer chances the interval is wider than any difference between two versions.
-FEWEST_CHANCES = 50
+MIN_CHANCES = 50
 # Fewer words of a topic ("no, wrong") name nothing that a memory could have held; a complaint says what is
 # wrong at its beginning.
-FEWEST_WORDS = 3
+MIN_WORDS = 3
 COMPLAINT_CHARS = 300
 KINDS = ("correction", "question", "decision", "re-proposal")
 
@@ -104,7 +104,7 @@ class Backtest:
     @property
     def decides(self) -> bool:
         """Whether there are enough chances for the share to decide anything."""
-        return len(self.chances) >= FEWEST_CHANCES
+        return len(self.chances) >= MIN_CHANCES
 
     def shares(self) -> dict[str, Share]:
         """Return the shares of the chances that something held, by what held them."""
@@ -274,7 +274,7 @@ def chances_in(turns: pa.Table, events: pa.Table, policy: Policy, vocabulary: Vo
             continue
         head = row["text"][:COMPLAINT_CHARS]
         words = vocabulary.fact(head).word_set
-        if len(words) < FEWEST_WORDS:
+        if len(words) < MIN_WORDS:
             continue
         if row["kind"] == "rejection" or complaint.search(head):
             if (row["session_id"], head) in corrected:
@@ -288,7 +288,7 @@ def chances_in(turns: pa.Table, events: pa.Table, policy: Policy, vocabulary: Vo
     kinds = {row["event_id"]: row["is_re_proposal"] for row in repeats_of(events, policy).to_pylist()}
     again = events.filter(pc.is_in(events["event_id"], pa.array(sorted(kinds), pa.string())))
     for row in again.sort_by([("said_at", "ascending"), ("event_id", "ascending")]).to_pylist():
-        if len(vocabulary.fact(row["text"]).word_set) >= FEWEST_WORDS:
+        if len(vocabulary.fact(row["text"]).word_set) >= MIN_WORDS:
             kind = "re-proposal" if kinds[row["event_id"]] else "decision"
             yield Chance(row["session_id"], kind, row["said_at"], row["text"])
 

@@ -26,7 +26,7 @@ from typing import Any
 import re2
 
 from cortex.scores.benefit_runs import lay_out
-from cortex.scores.benefit_tasks import MOST_CHARS, MOST_FILES, Task, TaskSet, safe_path
+from cortex.scores.benefit_tasks import MAX_CHARS, MAX_FILES, Task, TaskSet, safe_path
 from cortex.storage.machine.client_program import find_client
 from cortex.transforms.errors import NotFound, UsageError
 from cortex.transforms.writer.request import used_tokens
@@ -141,7 +141,7 @@ def run_limited(
 def changes(folder: Path, files: Mapping[str, str]) -> dict[str, str | None]:
     """Return the files of a folder that differ from `files`; None where one is gone or cannot be read."""
     changed: dict[str, str | None] = {name: None for name in files}
-    room = MOST_CHARS
+    room = MAX_CHARS
     for path in sorted(folder.rglob("*")):
         name = path.relative_to(folder).as_posix()
         if any(part in _LEFT_BY_RUNNING for part in path.relative_to(folder).parts):
@@ -191,7 +191,7 @@ def _why_refused(task: Task, changed: Mapping[str, str | None], patch: str) -> s
             return f"{name} may not be changed"
         if _is_below(name, task.forbidden):
             return f"{name} must not be changed"
-    if len(changed) > MOST_FILES:
+    if len(changed) > MAX_FILES:
         return "too many files were changed"
     missing = [each for each in task.required_patterns if not re2.search(f"(?m){each}", patch)]
     return f"the patch lacks {missing[0]}" if missing else ""

@@ -18,7 +18,7 @@ from uuid import uuid4
 
 from cortex.flows.context import Context, utc_now
 from cortex.flows.engines.runs import execute
-from cortex.flows.operations.care.cost import read_cost
+from cortex.flows.operations.maintain.cost import read_cost
 from cortex.flows.recalling.recall_search import search_store
 from cortex.hooks.background import ENGINE
 from cortex.hooks.evidence.search import is_shown

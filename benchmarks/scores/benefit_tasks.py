@@ -20,7 +20,7 @@ from cortex.scores.labels import rows_of
 from cortex.transforms.errors import UsageError
 
 # What a person types first needs no more; neither does a repository that is laid out for one task.
-MOST_CHARS, MOST_FILES = 1_000_000, 200
+MAX_CHARS, MAX_FILES = 1_000_000, 200
 KINDS = ("memory", "trap", "control")
 BUILT_IN = "built-in"
 # Days before today of a history that says none, and between two of its sessions.
@@ -312,8 +312,8 @@ def _safe(where: str) -> Any:
 
 def _files(value: object, where: str) -> dict[str, str]:
     rows = _object(value, f"{where}: files")
-    if len(rows) > MOST_FILES or sum(len(joined(text)) for text in rows.values()) > MOST_CHARS:
-        raise _refused(where, f"more than {MOST_FILES} files or {MOST_CHARS:,} characters")
+    if len(rows) > MAX_FILES or sum(len(joined(text)) for text in rows.values()) > MAX_CHARS:
+        raise _refused(where, f"more than {MAX_FILES} files or {MAX_CHARS:,} characters")
     texts = {_safe(where)(name): joined(text) for name, text in rows.items()}
     if not all(_is_unicode(each) for pair in texts.items() for each in pair):
         raise _refused(where, "files must be text without lone surrogates")
@@ -381,7 +381,7 @@ def _texts(row: Mapping[str, Any], name: str, where: str) -> tuple[str, ...]:
 
 def _text(row: Mapping[str, Any], name: str, where: str) -> str:
     value = row.get(name)
-    if not isinstance(value, str) or not value.strip() or len(value) > MOST_CHARS:
+    if not isinstance(value, str) or not value.strip() or len(value) > MAX_CHARS:
         raise _refused(where, f"'{name}' must be text and not empty")
     return value
 

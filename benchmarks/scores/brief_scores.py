@@ -19,7 +19,7 @@ from cortex.transforms.errors import UnknownProject, UsageError
 # of the figures published for earlier versions.
 SAME_COSINE = 0.60
 SAME_WORDS = 0.60
-SHORTEST_LINE_CHARS = 20
+MIN_LINE_CHARS = 20
 WEIGHTS = (3, 2, 1)
 
 _WORD = re.compile(r"\w{3,}")
@@ -74,7 +74,7 @@ def facts_of(brief: str) -> list[str]:
     frame = (PREAMBLE, PREAMBLE_BY_MODEL, MORE, CLOSING)
     lines = [line for line in brief.split("\n") if not line.startswith("#") and line not in frame]
     facts = [without_provenance(line.strip()) for line in lines]
-    return [fact for fact in facts if len(fact) > SHORTEST_LINE_CHARS]
+    return [fact for fact in facts if len(fact) > MIN_LINE_CHARS]
 
 
 def totals(scores: Iterable[BriefScore]) -> dict[str, float | int]:

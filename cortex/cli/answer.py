@@ -44,13 +44,13 @@ from typing import (
 import click
 
 from cortex.hooks.prose.characters import displayed, escaped
-from cortex.storage.ground.files import discard
-from cortex.storage.ground.place import store_home
+from cortex.storage.filesystem.files import discard
+from cortex.storage.filesystem.place import store_home
 from cortex.transforms.errors import CortexError
 
 if TYPE_CHECKING:
     from cortex.flows.context import Context
-    from cortex.flows.operations.change.forget import Copies
+    from cortex.flows.operations.edit.forget import Copies
 
 
 # -- What people see: tables, progress bars, ages; JSON for programs.
@@ -68,7 +68,7 @@ PHASES = {
 }
 CELL_CHARS = 60
 # A column that wraps into less is not read.
-LEAST_WRAPPED_CHARS = 12
+MIN_WRAPPED_CHARS = 12
 
 
 def print_json(value: object) -> None:
@@ -244,7 +244,7 @@ def _print_table(listing: Listing) -> None:
     wraps = listing.wraps or _widest(listing)
     console = Console(highlight=False, markup=False)
     listing = _cut(listing, wraps, console.width)
-    if _width_without(listing, wraps) + LEAST_WRAPPED_CHARS > console.width:
+    if _width_without(listing, wraps) + MIN_WRAPPED_CHARS > console.width:
         write_text(records(listing))
         return
     for at, name in enumerate(listing.columns):
@@ -348,7 +348,7 @@ def size_of(count: int) -> str:
 
 def _projects(context: click.Context, option: click.Parameter, word: str) -> list[str]:
     """Return the ids of the projects that begin with `word`, for a shell that completes."""
-    from cortex.storage.ground.place import store_home
+    from cortex.storage.filesystem.place import store_home
     from cortex.storage.published.catalogue import Catalogue
 
     return [name for name in Catalogue(store_home()).project_ids() if name.startswith(word)]

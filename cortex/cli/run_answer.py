@@ -50,8 +50,8 @@ def _wait_for_other(context: Context) -> None:
     """Wait until no other run writes to the store; a person sees how far that is, and Ctrl-C ends it."""
     import time
 
-    from cortex.storage.elsewhere.store_lease import is_free
     from cortex.storage.published.reports import read_progress
+    from cortex.storage.remote.store_lease import is_free
 
     is_said = False
     while not is_free(context.home):

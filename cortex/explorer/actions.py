@@ -12,10 +12,10 @@ from urllib.parse import urlencode
 
 from cortex.flows.context import Context
 from cortex.flows.operations.ask import listing
-from cortex.flows.operations.care import config
-from cortex.flows.operations.care.config import Setting
-from cortex.flows.operations.change import forget, remember, review
-from cortex.flows.operations.change.apply import Applied
+from cortex.flows.operations.edit import forget, remember, review
+from cortex.flows.operations.edit.apply import Applied
+from cortex.flows.operations.maintain import config
+from cortex.flows.operations.maintain.config import Setting
 from cortex.transforms.errors import UsageError
 
 # -- What was done last, to be said on the page that follows, and how to take it back.

@@ -139,9 +139,9 @@ def _same(given: str, wanted: str) -> bool:
 # -- The explorer as a web application: which view answers at which address, and how errors are shown.
 
 # A form of these pages holds one memory's words at most.
-MOST_FORM_BYTES = 64_000
+MAX_FORM_BYTES = 64_000
 # A browser on this machine sends it within milliseconds.
-MOST_FORM_SECONDS = 1.0
+MAX_FORM_SECONDS = 1.0
 JSON_ENDING = ".json"
 STATUS_OF = {
     NotFound: 404,
@@ -186,7 +186,7 @@ class Explorer:
     async def _response(self, request: Request) -> Response:
         path, method, gate = request.url.path, request.method, self.gate
         if path == "/enter" and method == "GET" and request.headers.get("host") == gate.host:
-            return self._entered(request)
+            return self._exchange_token(request)
         cookie = request.cookies.get(gate.cookie_name, "")
         if problem := gate.refusal(method, request.headers, cookie):
             return Response(f"{problem}\n", 403, media_type="text/plain")
@@ -196,7 +196,7 @@ class Explorer:
             return await self._done(request)
         return await run_in_threadpool(self._shown, path, request.query_params)
 
-    def _entered(self, request: Request) -> Response:
+    def _exchange_token(self, request: Request) -> Response:
         """Turn the one-time token into a cookie; a page leads on, since a redirect may lose the cookie."""
         session = self.gate.enter(request.query_params.get("token", ""))
         if session is None:
@@ -252,7 +252,7 @@ class Explorer:
         }
         return html_of(page.template, values)
 
-    def written_out(self, address: str) -> str:
+    def render_address(self, address: str) -> str:
         """Return the page at an address, its query included, as HTML: what a browser would be given."""
         parts = urlsplit(address)
         query = dict(parse_qsl(parts.query))
@@ -263,7 +263,7 @@ class Explorer:
         if self.is_read_only:
             return Response("The explorer was started read-only.\n", 403, media_type="text/plain")
         try:
-            async with asyncio.timeout(MOST_FORM_SECONDS):
+            async with asyncio.timeout(MAX_FORM_SECONDS):
                 body = await _body_of(request)
         except TimeoutError:
             closing = {"Connection": "close"}
@@ -273,10 +273,10 @@ class Explorer:
             return Response("The form is not one of these pages'.\n", 403, media_type="text/plain")
         for pattern, action in ACTIONS.items():
             if match := re.fullmatch(pattern, request.url.path):
-                return await run_in_threadpool(self._carried_out, action, match.groupdict(), form)
+                return await run_in_threadpool(self._run_action, action, match.groupdict(), form)
         return Response("There is nothing to do here.\n", 404, media_type="text/plain")
 
-    def _carried_out(self, action: Action, parts: Mapping[str, str], form: Mapping[str, str]) -> Response:
+    def _run_action(self, action: Action, parts: Mapping[str, str], form: Mapping[str, str]) -> Response:
         try:
             with self.writing:
                 done: Done = action(self.open_context(), parts, form)
@@ -303,7 +303,7 @@ async def _body_of(request: Request) -> bytes:
     body = b""
     async for part in request.stream():
         body += part
-        if len(body) > MOST_FORM_BYTES:
+        if len(body) > MAX_FORM_BYTES:
             return b""
     return body
 

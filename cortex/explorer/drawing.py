@@ -131,7 +131,7 @@ SIDE, HEIGHT_OF_PICTURE = 900, 520
 # How far the outermost ring is from the middle, across and down.
 REACH_ACROSS, REACH_DOWN = 330, 235
 # With more than this on the first ring, their words would overlap.
-MOST_LABELS = 14
+MAX_LABELS = 14
 NODE_LABEL_CHARS = 30
 
 _TYPE_NAME = re.compile(r"[a-z_]{1,30}")
@@ -154,7 +154,7 @@ def picture(neighbourhood: GraphAround) -> Markup:
         classes = f"edge {_class_of(edge.edge_type)}{' way' if is_way else ''}"
         parts.append(f'<line class="{classes}" {ends} stroke-width="{width:.1f}"/>')
     parts += _spokes(neighbourhood, places)
-    labelled = sum(node.distance == 1 for node in neighbourhood.nodes) <= MOST_LABELS
+    labelled = sum(node.distance == 1 for node in neighbourhood.nodes) <= MAX_LABELS
     for node in neighbourhood.nodes:
         parts.append(_node(node, *places[node.memory_id], has_label=labelled and node.distance == 1))
     label = f"{len(neighbourhood.nodes)} memories near the middle; the list below has them all"

@@ -17,7 +17,7 @@ from cortex.explorer.application import JSON_ENDING, AccessGate, Explorer
 from cortex.explorer.views import STATIC_TYPES
 from cortex.flows.context import Context
 from cortex.flows.embedders import Embedder
-from cortex.storage.ground.files import is_empty_folder, write_below
+from cortex.storage.filesystem.files import is_empty_folder, write_below
 from cortex.storage.settings.settings import Settings, load_settings
 from cortex.transforms.errors import UsageError
 
@@ -27,7 +27,7 @@ LOOPBACK = "127.0.0.1"
 # A check of how long ago somebody looked costs nothing; half a minute more or less does not matter.
 IDLE_CHECK_SECONDS = 5.0
 # What is under way when it ends may finish: an action is safe to be killed, but need not be.
-LAST_ANSWERS_SECONDS = 5
+GRACEFUL_SHUTDOWN_SECONDS = 5
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ async def _serve(listening: Listening, idle_minutes: float, is_up: Callable[[], 
         server_header=False,
         lifespan="off",
         ws="none",
-        timeout_graceful_shutdown=LAST_ANSWERS_SECONDS,
+        timeout_graceful_shutdown=GRACEFUL_SHUTDOWN_SECONDS,
     )
     server = uvicorn.Server(config)
     watching = asyncio.create_task(_watch(server, listening.explorer, idle_minutes, is_up))
@@ -156,7 +156,7 @@ def export_pages(context: Context, folder: Path, *, most: int = 10_000) -> Expor
         for number, address in enumerate(waiting):
             if number >= most:
                 break
-            html = explorer.written_out(address)
+            html = explorer.render_address(address)
             for link in _links(html):
                 if link not in known:
                     known.add(link)

@@ -45,15 +45,15 @@ from cortex.transforms.errors import UsageError
 LOOPBACK, PORT, PATH = "127.0.0.1", 8377, "/mcp"
 WELL_KNOWN = "/.well-known/oauth-protected-resource"
 # A session of the old protocol is dropped after this long without a request; this is the most there may be.
-SESSION_SECONDS, MOST_SESSIONS = 600.0, 200
+SESSION_SECONDS, MAX_SESSIONS = 600.0, 200
 # Of one subject; beyond these, and near the most there may be, the one that was longest idle goes.
-MOST_OF_A_SUBJECT, SESSIONS_SPARED = 20, 10
+MAX_OF_A_SUBJECT, SESSIONS_SPARED = 20, 10
 # A request's head is some hundred bytes: a connection that has not sent one by then is closed.
 HEAD_SECONDS = 10.0
 # A body has 4 MiB at most; what comes more slowly holds a connection for its own sake.
 BODY_SECONDS = 20.0
 # Callers who are remembered for their rate; beyond these, who has not called for a minute is forgotten.
-MOST_CALLERS = 1_000
+MAX_CALLERS = 1_000
 # What is under way at the end may finish: a call is safe to be killed, but need not be.
 ENDING_SECONDS = 5
 PRINCIPAL_CHARS = 80
@@ -91,7 +91,7 @@ class Callers:
         self.of(token).perform(caller_of(token), tool, arguments, lambda context: None)
 
     def _forget_idle(self) -> None:
-        while len(self._clients) >= MOST_CALLERS and next(iter(self._clients.values())).window.is_idle:
+        while len(self._clients) >= MAX_CALLERS and next(iter(self._clients.values())).window.is_idle:
             self._clients.popitem(last=False)
 
 
@@ -170,7 +170,7 @@ def application(context: Context, limits: ClientLimits, address: str) -> ASGIApp
         .streamable_http_app(
             streamable_http_path=parts.path or "/",
             session_idle_timeout=SESSION_SECONDS,
-            max_sessions=MOST_SESSIONS,
+            max_sessions=MAX_SESSIONS,
             transport_security=_own_names(parts.netloc, f"{parts.scheme}://{parts.netloc}"),
             custom_starlette_routes=create_protected_resource_routes(
                 resource, [names.issuer_url], list(SCOPES), "Cortex memory"
@@ -243,9 +243,9 @@ class OwnSessions:
         """Take out and return the sessions that are to be closed, the longest idle first."""
         subject = user.access_token.subject
         own = [name for name, owner in self._owners.items() if owner.access_token.subject == subject]
-        names = own[: max(0, len(own) - MOST_OF_A_SUBJECT)]
+        names = own[: max(0, len(own) - MAX_OF_A_SUBJECT)]
         others = [name for name in self._owners if name not in names]
-        names += others[: max(0, len(others) - MOST_SESSIONS + SESSIONS_SPARED)]
+        names += others[: max(0, len(others) - MAX_SESSIONS + SESSIONS_SPARED)]
         return [(name, self._owners.pop(name)) for name in names]
 
     async def _close(self, scope: Scope, session: bytes, owner: AuthenticatedUser) -> None:

@@ -13,7 +13,7 @@ MARKDOWN, JSON = "text/markdown", "application/json"
 
 # Milliseconds that a client may keep what it was given. The lists change with the version of Cortex alone;
 # what is in the memory changes with the next run.
-LONGEST_ARGUMENT = 400
+MAX_ARGUMENT_LENGTH = 400
 LISTS_HOLD_MS, CONTENTS_HOLD_MS = 3_600_000, 30_000
 
 
@@ -174,6 +174,6 @@ def prompt_filled(name: str, arguments: Mapping[str, str]) -> tuple[PromptForm, 
         raise ArgumentMissing(
             f"{name} needs '{prompt.argument}'.", f"Give {prompt.meaning}.", prompt.argument
         )
-    if len(value) > LONGEST_ARGUMENT:
-        raise ArgumentOutOfRange(f"'{prompt.argument}' is long.", f"Give {LONGEST_ARGUMENT} characters.")
+    if len(value) > MAX_ARGUMENT_LENGTH:
+        raise ArgumentOutOfRange(f"'{prompt.argument}' is long.", f"Give {MAX_ARGUMENT_LENGTH} characters.")
     return prompt, prompt.filled(value.replace('"', "'"))

@@ -10,9 +10,9 @@ from urllib.parse import unquote
 from cortex.flows.context import Context
 from cortex.flows.operations.ask import brief as brief_operation
 from cortex.flows.operations.ask import listing, memory_details
-from cortex.flows.operations.care import report as report_operation
-from cortex.flows.operations.care.report import MonthReport
 from cortex.flows.operations.lookup import projects_of
+from cortex.flows.operations.maintain import report as report_operation
+from cortex.flows.operations.maintain.report import MonthReport
 from cortex.hooks.prose.characters import escaped
 from cortex.mcp.listings import JSON, MARKDOWN
 from cortex.mcp.protocol.call import NOTICE, ToolCall, quoted
@@ -22,7 +22,7 @@ from cortex.transforms.errors import NotFound, UnknownTool
 from cortex.transforms.schemas import Row
 
 HERE = "here"
-MOST_DECISIONS = 100
+MAX_DECISIONS = 100
 _MONTH = re.compile(r"\d{4}-\d\d")
 
 
@@ -89,7 +89,7 @@ def _brief(context: Context, name: str) -> Contents:
 
 def _decisions(context: Context, name: str) -> Contents:
     project = _project(context, name)
-    listed = listing.list_memories(context, project.project_id, memory_type="decision", limit=MOST_DECISIONS)
+    listed = listing.list_memories(context, project.project_id, memory_type="decision", limit=MAX_DECISIONS)
     lines = [
         f'- {row["updated_at"]:%Y-%m-%d} "{quoted(row["text"], 400)}" (id {row["memory_id"][:12]})'
         for row in listed.rows

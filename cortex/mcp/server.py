@@ -99,9 +99,9 @@ INSTRUCTIONS = (
 AT_ONCE = 4
 # From these versions on a question to the person is an answer to the call, and choices have titles.
 ASKS_IN_ANSWER, HAS_TITLES = "2026-07-28", "2025-11-25"
-LONGEST_REASON = 2_000
+MAX_REASON_LENGTH = 2_000
 # A call asks once; a client that answers nothing is not asked for ever.
-MOST_QUESTIONS = 3
+MAX_QUESTIONS = 3
 
 LISTS: tuple[CacheableMethod, ...] = (
     "tools/list",
@@ -158,7 +158,7 @@ class MemoryServer:
         self, request: ClientRequest, params: types.CallToolRequestParams
     ) -> types.CallToolResult | types.InputRequiredResult:
         answers = _answers(params.input_responses)
-        for _ in range(MOST_QUESTIONS):
+        for _ in range(MAX_QUESTIONS):
             try:
                 person = Person(_can_ask(request), answers)
                 return _result(await self._reply(request, params, person))
@@ -289,7 +289,9 @@ def _failure(error: CortexError) -> types.CallToolResult:
     from cortex.mcp.protocol.call import quoted
 
     # An error may name stored words: the memories whose ids begin alike.
-    lines = {name: quoted(value, LONGEST_REASON) for name, value in report.items() if isinstance(value, str)}
+    lines = {
+        name: quoted(value, MAX_REASON_LENGTH) for name, value in report.items() if isinstance(value, str)
+    }
     content = json.dumps({**report, **lines}, ensure_ascii=False)
     return types.CallToolResult(content=[types.TextContent(type="text", text=content)], is_error=True)
 

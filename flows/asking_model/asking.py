@@ -72,7 +72,7 @@ from cortex.transforms.writer.request import (
 # -- What direct requests and batches to a language model share: prices, reservations, answers, the outcome.
 
 # In text a token seldom stands for more bytes than this.
-MOST_BYTES_A_TOKEN = 8
+MAX_BYTES_A_TOKEN = 8
 
 Keep = Callable[[Reply], None]
 
@@ -190,7 +190,7 @@ class AskingRound:
             reply,
             input_tokens=max(reply.input_tokens, fewest_tokens(request)),
             output_tokens=max(
-                reply.output_tokens, len(reply.text.encode("utf-8", "replace")) // MOST_BYTES_A_TOKEN
+                reply.output_tokens, len(reply.text.encode("utf-8", "replace")) // MAX_BYTES_A_TOKEN
             ),
         )
         nano = self.price(request.model).nano_usd(reply.input_tokens, reply.output_tokens, in_batch=in_batch)
@@ -239,7 +239,7 @@ def request_bytes(request: ModelRequest) -> int:
 
 def fewest_tokens(request: ModelRequest) -> int:
     """Return a number of tokens that the request hardly has less than."""
-    return request_bytes(request) // MOST_BYTES_A_TOKEN
+    return request_bytes(request) // MAX_BYTES_A_TOKEN
 
 
 def most_tokens(request: ModelRequest, writer: Writer) -> int:
@@ -321,7 +321,7 @@ CLOCKS_DIFFER = timedelta(minutes=10)
 # session that has grown since makes a new request; one beyond a run's cap makes the same request later.
 KEPT_IN_BATCH = timedelta(days=7)
 # The service keeps the requests of a batch to this number.
-MOST_IN_BATCH = 1_000
+MAX_IN_BATCH = 1_000
 
 
 def take_batches(asking: AskingRound, pending: dict[str, ModelRequest]) -> None:
@@ -359,7 +359,7 @@ def send_batch(asking: AskingRound, pending: dict[str, ModelRequest]) -> None:
     if not isinstance(api, AnthropicApi) or asking.result.stopped:
         return
     name = f"{INTENT}{uuid.uuid4().hex}"
-    chosen = list(pending.values())[: min(asking.requests_left, MOST_IN_BATCH)]
+    chosen = list(pending.values())[: min(asking.requests_left, MAX_IN_BATCH)]
     claims = [
         asking.claim(request, with_margin(api.count(request) or most_tokens(request, api)), in_batch=True)
         for request in chosen
@@ -466,15 +466,15 @@ def _settle(asking: AskingRound, attempt: BatchedAttempt, input_tokens: int, out
 
 # A busy service is asked this often for one request, with a pause between; each try is reserved.
 TRIES = 3
-LONGEST_PAUSE_S = 20.0
+MAX_PAUSE_S = 20.0
 # A service that fails so often without one answer would fail for the rest too.
 FAILURES_IN_A_ROW = 4
 # A plan's longest limit is one of a week; what is noted beyond that is not believed.
-LONGEST_LIMIT = timedelta(days=8)
+MAX_LIMIT_LENGTH = timedelta(days=8)
 # Flows that nobody waits for: their requests go as one batch, where the provider takes batches.
 BATCH_FLOWS = ("nightly", "backfill")
 # Below this a batch saves a cent, and its answers come a run later.
-FEWEST_IN_BATCH = 5
+MIN_IN_BATCH = 5
 
 
 def _nothing() -> Sequence[ModelRequest]:
@@ -536,7 +536,7 @@ def _known_limit(run: Run, now: datetime) -> ModelFailure | None:
     failure = read_failure(run.store.home, WRITER)
     if failure is None or failure.until is None or failure.model != run.settings.models.writer:
         return None
-    return failure if now < failure.until <= now + LONGEST_LIMIT else None
+    return failure if now < failure.until <= now + MAX_LIMIT_LENGTH else None
 
 
 def _note_silence(run: Run, result: AskingResult, now: datetime) -> None:
@@ -559,7 +559,7 @@ def _note_silence(run: Run, result: AskingResult, now: datetime) -> None:
 def _ask(asking: AskingRound, pending: dict[str, ModelRequest], in_batches: bool, sends_batch: bool) -> None:
     if in_batches:
         take_batches(asking, pending)
-        is_worth_it = asking.run.report.flow in BATCH_FLOWS and len(pending) >= FEWEST_IN_BATCH
+        is_worth_it = asking.run.report.flow in BATCH_FLOWS and len(pending) >= MIN_IN_BATCH
         if sends_batch and is_worth_it:
             send_batch(asking, pending)
     direct = _Direct(asking)
@@ -609,7 +609,7 @@ class _Direct:
                 return
             except ModelBusy as error:
                 pause = error.wait_s if error.wait_s is not None else 2.0 ** (number - 1)
-                if number == TRIES or pause > LONGEST_PAUSE_S:
+                if number == TRIES or pause > MAX_PAUSE_S:
                     raise
                 self.asking.sleep(pause)
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from cortex.storage.ground.place import install_extra
+from cortex.storage.filesystem.place import install_extra
 from cortex.transforms.errors import ModelUnavailable
 
 if TYPE_CHECKING:

@@ -33,8 +33,7 @@ from cortex.flows.run.run import (
 from cortex.flows.run_report import QuarantinedLine, RunReport
 from cortex.flows.stages.order import INGEST, NIGHTLY, TABLES
 from cortex.storage.copies.swapping import finish_swap, forget_swap
-from cortex.storage.elsewhere.store_lease import lease
-from cortex.storage.ground.files import stored_name
+from cortex.storage.filesystem.files import stored_name
 from cortex.storage.lake.manifest import Cursor
 from cortex.storage.machine.prefect_server import PrefectServer, server_set_up
 from cortex.storage.published.reports import (
@@ -45,6 +44,7 @@ from cortex.storage.published.reports import (
     tables_as_left,
     unchanged_counts,
 )
+from cortex.storage.remote.store_lease import lease
 from cortex.storage.settings.settings import Settings
 from cortex.storage.staging.assistant_folders import changed_at, find_transcripts, folders
 from cortex.storage.staging.staging import is_in_database

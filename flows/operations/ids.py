@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from cortex.transforms.errors import NotFound, UsageError
 
-LEAST_ID_CHARS = 4  # as `list` and `show` print them they have 6; four tell a hundred memories apart, mostly
+MIN_ID_CHARS = 4  # as `list` and `show` print them they have 6; four tell a hundred memories apart, mostly
 MATCHES_LISTED = 8
 _WORDS_CHARS = 60
 
@@ -44,7 +44,7 @@ def begun_by(word: str, texts: Mapping[str, str], kind: str, missing: NotFound) 
     """
     word = typed_id(word)
     matches = {name: text for name, text in texts.items() if name.lower().startswith(word)}
-    if len(word) < LEAST_ID_CHARS or not matches:
+    if len(word) < MIN_ID_CHARS or not matches:
         raise missing
     if len(matches) > 1:
         raise several(word, kind, matches)

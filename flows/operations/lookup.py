@@ -8,8 +8,8 @@ from pathlib import Path
 import pyarrow as pa
 
 from cortex.flows.context import Context
-from cortex.flows.operations.ids import LEAST_ID_CHARS, several, typed_id
-from cortex.storage.ground.git import state_of
+from cortex.flows.operations.ids import MIN_ID_CHARS, several, typed_id
+from cortex.storage.filesystem.git import state_of
 from cortex.storage.projects.projects import Project
 from cortex.storage.projects.repository import doubts_of
 from cortex.storage.published.catalogue import Catalogue
@@ -41,7 +41,7 @@ def memory_of(context: Context, store: Store, target: str) -> Row:
     if memory is None:
         raise NotFound(
             f"Not the id of a memory: '{target}'.",
-            f"Give {LEAST_ID_CHARS} or more of its first characters; cortex list and recall show ids.",
+            f"Give {MIN_ID_CHARS} or more of its first characters; cortex list and recall show ids.",
         )
     return memory
 
@@ -49,7 +49,7 @@ def memory_of(context: Context, store: Store, target: str) -> Row:
 def is_memory_id(target: str) -> bool:
     """Return whether `target` can be the beginning of an id."""
     word = typed_id(target)
-    return len(word) >= LEAST_ID_CHARS and all(c in "0123456789abcdef" for c in word)
+    return len(word) >= MIN_ID_CHARS and all(c in "0123456789abcdef" for c in word)
 
 
 def memory_by_id(context: Context, store: Store, target: str) -> Row | None:

@@ -30,7 +30,7 @@ from cortex.flows.stages.guard import (
 from cortex.flows.stages.order import PROJECTION
 from cortex.storage.lake.manifest import ManifestNotes, outdated
 from cortex.transforms.audit import events_violations
-from cortex.transforms.extract.ground.candidate import extractor_fingerprint
+from cortex.transforms.extract.language.candidate import extractor_fingerprint
 from cortex.transforms.journal_entries import (
     Archive,
     Confirm,

@@ -12,7 +12,7 @@ from threading import Condition, Thread
 from typing import IO, Literal
 
 from cortex.flows.reading.shards import LENGTH_BYTES, answer_shard
-from cortex.storage.ground.place import install_extra
+from cortex.storage.filesystem.place import install_extra
 from cortex.storage.settings.settings import WorkerSettings
 from cortex.transforms.errors import RunnerMissing, UnknownValue, contained
 

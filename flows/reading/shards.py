@@ -40,8 +40,8 @@ from cortex.storage.staging.transcripts import (
 from cortex.transforms import __version__
 from cortex.transforms.errors import contained
 from cortex.transforms.extract.events import extract_events
-from cortex.transforms.extract.ground.candidate import EXTRACTOR_VERSION
-from cortex.transforms.extract.ground.settled import NOTHING_SETTLED, Settled
+from cortex.transforms.extract.language.candidate import EXTRACTOR_VERSION
+from cortex.transforms.extract.language.settled import NOTHING_SETTLED, Settled
 from cortex.transforms.extract.quotes import ShownLines, with_quotes_lowered, without_echoes
 from cortex.transforms.masking import masked
 from cortex.transforms.policy import Policy

@@ -38,7 +38,7 @@ from cortex.transforms.words.sentences import PROSE, sentences, words_in
 # A reply comes within this many lines of its question: thinking and the client's notes lie between.
 _REPLY_LINES = 12
 # Less than that in addition to what is announced is "Good observation!".
-_FEWEST_WORDS = 6
+_MIN_WORDS = 6
 # A command longer than this is a script, and not what one types.
 _COMMAND_CHARS = 200
 # A command that answers a question by its words alone has this many of them.
@@ -64,7 +64,7 @@ def reply_to(line: int, turns: Sequence[Row], announces: re.Pattern[str]) -> Row
         return None
     parts = sentences(" ".join(prose(later["text"]).split()), PROSE)
     says = " ".join(part for part in parts if not announces.search(part))
-    return later if len(words_in(says)) >= _FEWEST_WORDS else None
+    return later if len(words_in(says)) >= _MIN_WORDS else None
 
 
 def command_for(
@@ -291,7 +291,7 @@ def _listed_result(row: Row, at: int | None, places: tuple[Evidence, ...], **own
 # -- Memories near those that were found, by the edges between memories.
 
 _RELATED_COLUMNS = ["memory_id", "memory_type", "text", "status", "merged_into", "trust", "rank"]
-MOST_RELATED = 10
+MAX_RELATED = 10
 # A description stands for its code.
 NOT_CODE = {"memory_type": [name for name in MEMORY_TYPES if name != "code"]}
 
@@ -307,7 +307,7 @@ class Related:
 
 
 def related_to(matches: Sequence[RecallResult], tables: Searchable, *, depth: int) -> list[Related]:
-    """Return at most MOST_RELATED memories within `depth` edges of the matches, nearest first."""
+    """Return at most MAX_RELATED memories within `depth` edges of the matches, nearest first."""
     # Imported here: DuckDB walks the links, and takes a tenth of a second to import.
     from cortex.transforms.memory.link import neighbourhood
 
@@ -322,7 +322,7 @@ def related_to(matches: Sequence[RecallResult], tables: Searchable, *, depth: in
             related = Related(row["memory_id"], row["memory_type"], row["text"], distance)
             rows.append((distance, -row["rank"], related))
     rows.sort(key=lambda row: (*row[:2], row[2].memory_id))
-    return [related for _, _, related in rows[:MOST_RELATED]]
+    return [related for _, _, related in rows[:MAX_RELATED]]
 
 
 def shown_memories(tables: Searchable, scope: str, ids: list[str]) -> list[dict[str, Any]]:

@@ -38,9 +38,9 @@ FILLED_BEHIND = 256
 COMMAND_FLOW = "remember"
 # Cut passages of all scopes that are kept while they are counted, about 30 MB; of more they are cut again.
 KEPT_ROWS = 50_000
-# The model sees 256 word pieces, about this many characters; a text of one word costs like LEAST_WEIGHT.
+# The model sees 256 word pieces, about this many characters; a text of one word costs like MIN_WEIGHT.
 SEEN_CHARS = 1_000
-LEAST_WEIGHT = 50
+MIN_WEIGHT = 50
 # Rows that one filter names: a longer list makes its expression too deep.
 NAMED_AT_ONCE = 1_000
 
@@ -122,7 +122,7 @@ class _Amount:
 
 def _weight(text: str) -> int:
     """Return about how long a text takes: by its characters, of which the model sees the first ones."""
-    return min(len(text), SEEN_CHARS) + LEAST_WEIGHT
+    return min(len(text), SEEN_CHARS) + MIN_WEIGHT
 
 
 def _cut(run: Run, forgotten: list[str]) -> tuple[dict[str, Cutting], _Amount]:

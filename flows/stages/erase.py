@@ -22,7 +22,7 @@ from cortex.flows.run.run import Run, stage
 from cortex.hooks.shown import shown_arguments, shown_in
 from cortex.storage.lake.lake import Change, Lake, each_key_once
 from cortex.storage.staging.staging import drop_quarantined
-from cortex.transforms.extract.ground.settled import settled_rows
+from cortex.transforms.extract.language.settled import settled_rows
 from cortex.transforms.identity import content_id
 from cortex.transforms.journal_entries import Forget, Worded, from_row
 from cortex.transforms.memory.fold import by_memory, memory_id

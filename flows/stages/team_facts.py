@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from cortex.flows.run.run import Run, stage
 from cortex.hooks.prose.plain import on_one_line
-from cortex.storage.ground.git import GitFailed
+from cortex.storage.filesystem.git import GitFailed
 from cortex.storage.projects.team_files import (
     TeamBranch,
     TeamFile,

@@ -23,7 +23,7 @@ from threading import Timer
 from typing import TYPE_CHECKING, Any
 
 from cortex.flows.writers import Provider
-from cortex.storage.ground.place import install_extra
+from cortex.storage.filesystem.place import install_extra
 from cortex.transforms.errors import (
     AnswerLost,
     ModelBusy,

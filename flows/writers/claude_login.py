@@ -44,7 +44,7 @@ CLIENT_OVERHEAD_TOKENS = 3_000
 REQUESTS_RESERVED = 2
 # An answer that is cut off was asked for four times, by the client itself. What it has sent if nothing was
 # answered it does not say, so that counts as so many.
-MOST_REQUESTS = 4
+MAX_REQUESTS = 4
 # A service that is overloaded is so for longer than a run waits.
 BUSY_S = 300.0
 # It says whether somebody is logged in within 2 s, without the network.
@@ -120,7 +120,7 @@ class ClaudeLogin:
     name = "claude"
     overhead_tokens = CLIENT_OVERHEAD_TOKENS
     requests_reserved = REQUESTS_RESERVED
-    most_requests = MOST_REQUESTS
+    most_requests = MAX_REQUESTS
 
     def __init__(self, command: str, token: str | None, home: Path, base_url: str | None = None) -> None:
         self._command, self._token, self._home, self._base_url = command, token, home, base_url
@@ -338,8 +338,8 @@ def _reply(request_id: str, model: str, result: Mapping[str, Any], now: datetime
 def _requests(result: Mapping[str, Any], *, is_done: bool) -> int:
     """Return how many requests the client made: its turns, but for the one that takes the answer."""
     turns = result.get("num_turns")
-    if type(turns) is not int or not 1 <= turns <= MOST_REQUESTS + 1:
-        return MOST_REQUESTS
+    if type(turns) is not int or not 1 <= turns <= MAX_REQUESTS + 1:
+        return MAX_REQUESTS
     return max(1, turns - is_done)
 
 

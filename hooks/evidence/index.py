@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     Row = dict[str, Any]
 
-from .question import MOST_WORDS, SearchSettings
+from .question import MAX_WORDS, SearchSettings
 
 # Of another layout nothing is read: the next run makes the index again.
 SEARCH_VERSION = 3
@@ -36,7 +36,7 @@ SECTION_ROWS = 32
 _K1, _B = 1.2, 0.75
 # Entries read of the rarest words: 60,000 take 12 ms. The words beyond are looked up for the best rows only:
 # in a project of 10,000 rows that hardly happens.
-MOST_ENTRIES = 60_000
+MAX_ENTRIES = 60_000
 # The best rows by the rarer words, by row wanted, that the commoner words are looked up for.
 _ROWS_LOOKED_UP = 4
 # Rows that score alike are told apart by their keys, which are read for this many times the wanted rows.
@@ -116,7 +116,7 @@ def best_rows(
     Return the numbers and BM25 scores of the `limit` best rows of these parts, best first.
 
     A word weighs by the rows of these parts that hold it: what other scopes hold changes nothing. Of rows
-    that score alike those with the lower keys are taken. If the words have more than MOST_ENTRIES entries,
+    that score alike those with the lower keys are taken. If the words have more than MAX_ENTRIES entries,
     the most common ones are looked up only for the best rows by the others.
     """
     if connection is None or not words or limit <= 0:
@@ -127,8 +127,8 @@ def best_rows(
     places = [part.part for part in parts]
     mean = max(length / count, 1e-9)
     scores: dict[int, float] = {}
-    entries_left, is_whole = MOST_ENTRIES, True
-    for entries, word in _by_rarity(connection, places, words)[:MOST_WORDS]:
+    entries_left, is_whole = MAX_ENTRIES, True
+    for entries, word in _by_rarity(connection, places, words)[:MAX_WORDS]:
         weights = _Weights(math.log(1 + (count - entries + 0.5) / (entries + 0.5)), mean)
         entries_left -= entries
         if scores and entries_left < 0:

@@ -17,22 +17,22 @@ from .text import UNSPACED, Tokenizer, index_words, query_words, search_text, wo
 
 _ENGLISH, _UNSPACED_LANGUAGES = "en", ("ja", "ko", "zh")
 # "no" alone is said in four languages.
-_FEWEST_SMALL_WORDS = 3
+_MIN_SMALL_WORDS = 3
 # Of an English question hardly more than half of the words are rare ones, of any other nearly all.
 _UNKNOWN_SHARE = 0.75
 _PARTICLE_CHARS = 4
-_SHORTEST_TOPIC = 3
+_MIN_TOPIC_LENGTH = 3
 # Of a longer text both ends are looked at: what is asked stands before or after what was pasted.
-LONGEST_QUESTION = 4_000
+MAX_QUESTION_LENGTH = 4_000
 # The words that most rows lack tell the most; of a longer question the others change nothing.
-MOST_WORDS = 64
+MAX_WORDS = 64
 # What is shared by chance grows by the logarithm of the words searched over this; of fewer than the smallest
 # of the stores that it was chosen on had, by no less than there.
-_WORDS_OF_CHANCE, _FEWEST_SEARCHED = 150, 900
+_WORDS_OF_CHANCE, _MIN_SEARCHED = 150, 900
 # Before a stem: its place by how many projects' sessions have it, not that of a word.
 SESSION_STEM = "~"
 # A longer one is about something.
-_LONGEST_FOR_RECORDS = 120
+_MAX_FOR_RECORDS_LENGTH = 120
 # What a question lists that names no subject: what is open, what was done, what was decided; of one that is
 # limited to days or sessions also everything.
 OPEN, WORK, DECIDED, EVERYTHING = LISTINGS = ("open", "work", "decided", "everything")
@@ -87,7 +87,7 @@ class SearchSettings:
         for text in texts:
             words = word_set(text)
             for language, small in self._small_words.items():
-                if language not in languages and len(words & small) >= _FEWEST_SMALL_WORDS:
+                if language not in languages and len(words & small) >= _MIN_SMALL_WORDS:
                     languages.add(language)
             if not text.isascii() and UNSPACED.search(text):
                 languages.update(_UNSPACED_LANGUAGES)
@@ -232,8 +232,8 @@ class SearchQuestion:
 
 
 def _both_ends(text: str) -> str:
-    half = LONGEST_QUESTION // 2
-    return text if len(text) <= LONGEST_QUESTION else f"{text[:half]}\n{text[-half:]}"
+    half = MAX_QUESTION_LENGTH // 2
+    return text if len(text) <= MAX_QUESTION_LENGTH else f"{text[:half]}\n{text[-half:]}"
 
 
 def has_topic(text: str, settings: SearchSettings) -> bool:
@@ -251,7 +251,7 @@ def topics_among(words: Iterable[str], settings: SearchSettings) -> frozenset[st
     return frozenset(
         word
         for word in words
-        if word not in small and (len(word) >= _SHORTEST_TOPIC or not word.isascii()) and not word.isdigit()
+        if word not in small and (len(word) >= _MIN_TOPIC_LENGTH or not word.isascii()) and not word.isdigit()
     )
 
 
@@ -263,7 +263,7 @@ def listing_asked(text: str, settings: SearchSettings, *, is_limited: bool = Fal
     `is_limited` to days or sessions, and says nothing else, asks for everything of them.
     """
     text = " ".join(text.split())
-    if len(text) > _LONGEST_FOR_RECORDS:
+    if len(text) > _MAX_FOR_RECORDS_LENGTH:
         return ""
     languages = settings.language_of(text)
     for kind in LISTINGS if is_limited else LISTINGS[:-1]:
@@ -331,7 +331,7 @@ class _AnsweredByWords:
     def __init__(self, asked: Asked, numbers: Numbers, searched_words: float) -> None:
         self._asked, self._weights, self._numbers = asked, asked.telling, numbers
         self._total = sum(asked.telling.values()) or 1.0
-        chance = math.log(1 + max(searched_words, _FEWEST_SEARCHED) / _WORDS_OF_CHANCE)
+        chance = math.log(1 + max(searched_words, _MIN_SEARCHED) / _WORDS_OF_CHANCE)
         # An index of an older version has no such number.
         self._enough = numbers.get("answer_weight", math.inf) * chance / math.sqrt(self._total)
         self._best, self._words = 0.0, frozenset[str]()

@@ -78,11 +78,11 @@ def ranked(candidates: Sequence[SearchCandidate], numbers: Numbers) -> list[Sear
         return []
     fused = fuse([each.lexical for each in candidates], [each.similarity for each in candidates], numbers)
     lent = lend(fused, candidates, numbers)
-    given = lend_to_sources(fused, candidates, numbers)
-    gained = place_in_session(candidates, numbers)
+    given = boost_sources(fused, candidates, numbers)
+    gained = position_boost(candidates, numbers)
     for each, *parts in zip(candidates, lent, given, gained):
         each.score = sum(parts)
-    for each, score in zip(candidates, score_of_session(candidates, numbers)):
+    for each, score in zip(candidates, session_boost(candidates, numbers)):
         each.score += score
     return sorted(candidates, key=lambda each: (-each.score, each.id))
 
@@ -164,7 +164,7 @@ def lend(scores: Sequence[float], candidates: Sequence[SearchCandidate], numbers
     return result
 
 
-def lend_to_sources(
+def boost_sources(
     scores: Sequence[float], candidates: Sequence[SearchCandidate], numbers: Numbers
 ) -> list[float]:
     """
@@ -184,7 +184,7 @@ def lend_to_sources(
     ]
 
 
-def place_in_session(candidates: Sequence[SearchCandidate], numbers: Numbers) -> list[float]:
+def position_boost(candidates: Sequence[SearchCandidate], numbers: Numbers) -> list[float]:
     """
     Return what a row gains by standing late in its session, less what it loses by saying nothing.
 
@@ -202,7 +202,7 @@ def place_in_session(candidates: Sequence[SearchCandidate], numbers: Numbers) ->
     ]
 
 
-def score_of_session(candidates: Sequence[SearchCandidate], numbers: Numbers) -> list[float]:
+def session_boost(candidates: Sequence[SearchCandidate], numbers: Numbers) -> list[float]:
     """
     Return what a row gains by standing in a session that is about the question.
 

@@ -41,7 +41,7 @@ _AFTER_SENTENCE = "*_`) \n"
 # Of a text so much puts something forward before it is called a proposal, as in memories.
 _PROPOSED_SHARE = 0.5
 # What is left of a text beside sentences that are known must be a statement.
-_FEWEST_WORDS = 4
+_MIN_WORDS = 4
 
 
 def statement_in(text: str, asked: Asked, limit: int = SHOWN_STATEMENT_CHARS) -> str:
@@ -116,14 +116,14 @@ def without_announcements(text: str, announces: re.Pattern[str]) -> str:
 def _says_something(sentence: str, announces: re.Pattern[str]) -> bool:
     if "`" in sentence or _HEADING.match(sentence):
         return True
-    is_call = sentence.endswith("!") and len(words_in(sentence)) < _FEWEST_WORDS
+    is_call = sentence.endswith("!") and len(words_in(sentence)) < _MIN_WORDS
     return not is_call and not announces.search(sentence)
 
 
 def is_lead_in(text: str) -> bool:
     """Return whether a text says nothing but what is done next, whatever its language."""
     kept = without_lead_in(text)
-    return kept != text and len(words_in(kept)) < _FEWEST_WORDS
+    return kept != text and len(words_in(kept)) < _MIN_WORDS
 
 
 def ends_asking(text: str) -> bool:
@@ -216,7 +216,7 @@ def news_in(text: str, shown: Sequence[str]) -> str:
     if len(fresh) == len(parts):
         return text
     left = " ".join(fresh)
-    return left if len(words_in(left)) >= _FEWEST_WORDS else ""
+    return left if len(words_in(left)) >= _MIN_WORDS else ""
 
 
 def outcome_parts(text: str) -> dict[str, str]:

@@ -34,7 +34,7 @@ _TEXTS = (
 _WORDS = "create virtual table instances using fts5vocab(cut, instance)"
 _COUNTS = "select term, doc, count(*) from instances group by term, doc order by term, doc"
 # A longer one is a hash or a picture: nobody asks for it.
-LONGEST_WORD = 64
+MAX_WORD_LENGTH = 64
 
 _CAMEL = lazy(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _NAME = re.compile(r"[A-Za-z0-9]+(?:[_.-]+[A-Za-z0-9]+)*")
@@ -69,7 +69,7 @@ class Tokenizer:
         """Return how often each word stands in each text, by word, then by the text's number from 0."""
         self._database.execute("begin")
         self._database.executemany("insert into cut(rowid, words) values (?, ?)", enumerate(texts))
-        counts = [row for row in self._database.execute(_COUNTS) if len(row[0]) <= LONGEST_WORD]
+        counts = [row for row in self._database.execute(_COUNTS) if len(row[0]) <= MAX_WORD_LENGTH]
         self._database.execute("rollback")
         return counts
 

@@ -16,10 +16,10 @@ if TYPE_CHECKING or __package__ != "prose":
     from collections.abc import Iterator
 
     from cortex.hooks.evidence.lazy import lazy
-    from cortex.hooks.prose.plain import LONGEST_LINE
+    from cortex.hooks.prose.plain import MAX_LINE_LENGTH
 else:
     from evidence.lazy import lazy
-    from prose.plain import LONGEST_LINE
+    from prose.plain import MAX_LINE_LENGTH
 
 
 # -- Whose words a tool brings in: a stranger's, or those of this machine's files and commands (spec 2).
@@ -111,8 +111,8 @@ _ISSUE = lazy(
     re.IGNORECASE,
 )
 _NUMBERED = lazy(r"#\d+\b")
-_FEWEST_MAIL_FIELDS = 2
-_FEWEST_SECTIONS = 3
+_MIN_MAIL_FIELDS = 2
+_MIN_SECTIONS = 3
 # An element that holds a document; other elements may hold the person's own words.
 _DOCUMENT = lazy(
     r"^[ \t]*<((?:[a-z]+[-_])?(?:file|document|attachment|pasted?|quote|e?mail|page|article|excerpt|snippet"
@@ -124,7 +124,7 @@ _NOTE = lazy(
     r"\((?:user|assistant|tool|external|model|colleague [^(),]{1,40}), \d{1,2} [A-Z][a-z]{2} \d{2}\b"
     r"[^()]*\)\s*$"
 )
-_LONGEST_NOTE_END = 160
+_MAX_NOTE_END = 160
 # What stands behind it is a text to work on.
 _TEXT_FOLLOWS = lazy(
     r"^[ \t]*(?:please |bitte )?(?:translate|proofread|paraphrase|rephrase|summari[sz]e|übersetze?|traduis"
@@ -162,7 +162,7 @@ def without_pasted(text: str) -> str:
             if not closing:
                 continue
             ends_with = ""
-        elif not is_ordered and (opening := _DOCUMENT.match(line[:LONGEST_LINE])):
+        elif not is_ordered and (opening := _DOCUMENT.match(line[:MAX_LINE_LENGTH])):
             ends_with = f"</{opening[1]}>"
             _, closing, line = line.partition(ends_with)
             if not closing:
@@ -171,17 +171,17 @@ def without_pasted(text: str) -> str:
         if is_given:  # a text to work on, up to the end of its paragraph
             is_given = bool(line.strip())
             continue
-        if given := _TEXT_FOLLOWS.match(line[:LONGEST_LINE]):
+        if given := _TEXT_FOLLOWS.match(line[:MAX_LINE_LENGTH]):
             own.append(given[0])
             is_given = True
             if line[given.end() :].strip():
                 continue
             break
-        is_quoted = line.lstrip().startswith(">") or bool(_NOTE.search(line[-_LONGEST_NOTE_END:]))
+        is_quoted = line.lstrip().startswith(">") or bool(_NOTE.search(line[-_MAX_NOTE_END:]))
         if not (is_quoted and not is_ordered) and not PASTED_LINE.match(line):
             own.append(line)
         if line.strip() and not is_quoted:
-            is_ordered = bool(_ORDERED.search(line[:LONGEST_LINE]))
+            is_ordered = bool(_ORDERED.search(line[:MAX_LINE_LENGTH]))
     rest = lines[end:] if is_ordered else []
     return "\n".join([*own, *(line for line in rest if not PASTED_LINE.match(line))])
 
@@ -245,22 +245,22 @@ def _start_of_document(lines: list[str]) -> int:
     """Return the number of the first line of a pasted mail, page or licence, or their count."""
     headings = [line for line in lines if line.startswith("#")]
     sections = [match for line in headings if (match := _PAGE_SECTION.match(line))]
-    if len(sections) >= _FEWEST_SECTIONS and any(match[1] for match in sections):
+    if len(sections) >= _MIN_SECTIONS and any(match[1] for match in sections):
         return next(number for number, line in enumerate(lines) if _HEADING.match(line))
     fields, has_sender, has_subject = 0, False, False
     for number, line in enumerate(lines):
-        line = line[:LONGEST_LINE]
+        line = line[:MAX_LINE_LENGTH]
         if field := _MAIL_FIELD.match(line):
             fields += 1
             has_sender, has_subject = has_sender or bool(field[1]), has_subject or bool(field[2])
         elif line.strip():
             fields, has_sender, has_subject = 0, False, False
-        if fields >= _FEWEST_MAIL_FIELDS and has_sender and has_subject:
+        if fields >= _MIN_MAIL_FIELDS and has_sender and has_subject:
             return number + 1 - fields
         if _WROTE.match(line):
             return number
         if _ISSUE.match(line):
-            return number - bool(number and _NUMBERED.search(lines[number - 1][:LONGEST_LINE]))
+            return number - bool(number and _NUMBERED.search(lines[number - 1][:MAX_LINE_LENGTH]))
         if _BADGE_OR_LICENCE.search(line):
             return next((n for n, above in enumerate(lines[:number]) if _HEADING.match(above)), number)
     return len(lines)
@@ -350,7 +350,7 @@ class _Lines:
         if self._is_lazy or self._opens(line):
             self._is_after_blank = False
             return ""
-        if "<" in line and len(line) > LONGEST_LINE:
+        if "<" in line and len(line) > MAX_LINE_LENGTH:
             self._pass_over(line)
             return ""
         kept = self._without_markup(line) if "<" in line else line
@@ -517,7 +517,7 @@ SIGN = "[memory:"
 CHECKBOX = lazy(r"^[^\S\n]*[-*]\s+\[([ xX])\]\s+(\S.*)$", re.MULTILINE)
 TASK_NUMBER = lazy(r"#(\d+)")
 STEP_STATUSES = ("pending", "in_progress", "completed")
-FEWEST_STEPS = 2
+MIN_STEPS = 2
 
 # A tag opens its line; in a sentence or in backticks it is being talked about, further in it is code.
 TAG = lazy(r"^ {0,3}(?:[-*•] +)?(?:\*\*)?\[MEMORY:\s*([^\]\n]{0,40})\](?:\*\*)?\s*(.*)$", re.IGNORECASE)
@@ -542,6 +542,6 @@ def tags_in(text: str) -> Iterator[tuple[str, str]]:
     is_table = False
     for line, following in zip(lines, [*lines[1:], ""]):
         is_table = bool(line.strip()) and (is_table or bool(_TABLE_RULE.match(following)))
-        tag = None if is_table or len(line) > LONGEST_LINE else TAG.match(line)
+        tag = None if is_table or len(line) > MAX_LINE_LENGTH else TAG.match(line)
         if tag and not _PLACEHOLDER.match(tag[2].strip()):
             yield tag[1].strip().lower(), tag[2]

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
 # Fewer words are shared by chance: on real sessions three of four in "field GitHub action workflow" were.
-FEWEST_WORDS = 4
+MIN_WORDS = 4
 # From five words on one in four may be changed; of four, none.
 CHANGED_SHARE = 0.25
 CHANGED_FROM_WORDS = 5
@@ -28,10 +28,10 @@ SLACK_WORDS = 3
 ANY_ORDER_FROM_WORDS = 8
 
 # A part of a sentence is nobody's sentence: names and set phrases ("body exceeded size limit") are shared.
-FEWEST_WORDS_OF_PIECE = 5
+MIN_WORDS_OF_PIECE = 5
 
 # Anything longer is not a word; a pattern below takes time by the square of a token's length.
-LONGEST_TOKEN = 200
+MAX_TOKEN_LENGTH = 200
 
 # Below the mark of a text lies the place in it; between two texts of one mark no window reaches.
 PLACE_BITS = 32
@@ -62,9 +62,9 @@ _INVISIBLE = re.compile(
 )
 # To normalise a run of combining marks takes the square of its length; no script puts this many on one
 # letter.
-MOST_MARKS = 8
+MAX_MARKS = 8
 _KATAKANA_MARKS = "\uff9e\uff9f"  # letters by their category, but marks once they are normalised
-_MARK_RUN = re.compile(rf"(?:[^\w\s\x00-\x7f]|[{_KATAKANA_MARKS}]){{{MOST_MARKS + 1},}}")
+_MARK_RUN = re.compile(rf"(?:[^\w\s\x00-\x7f]|[{_KATAKANA_MARKS}]){{{MAX_MARKS + 1},}}")
 _ENDING = re.compile(r"(?:ings?|edly|ed|ly|ies|es|s|e)$")
 _STEM_LETTERS = 3  # at least this many stay
 
@@ -107,23 +107,23 @@ def _tokens(text: str) -> list[str]:
 
 
 def _few_marks(run: re.Match[str]) -> str:
-    """Return a run of signs with at most MOST_MARKS combining marks on end."""
+    """Return a run of signs with at most MAX_MARKS combining marks on end."""
     kept, marks = [], 0
     for sign in run[0]:
         marks = marks + 1 if unicodedata.category(sign)[0] == "M" or sign in _KATAKANA_MARKS else 0
-        if marks <= MOST_MARKS:
+        if marks <= MAX_MARKS:
             kept.append(sign)
     return "".join(kept)
 
 
 def _bare(token: str) -> str:
-    """Return a token without the signs around it, cut to LONGEST_TOKEN; linear in its length."""
+    """Return a token without the signs around it, cut to MAX_TOKEN_LENGTH; linear in its length."""
     start, end = 0, len(token)
     while start < end and not token[start].isalnum():
         start += 1
     while end > start and not token[end - 1].isalnum():
         end -= 1
-    return _LINE_NUMBER.sub("", token[start : min(end, start + LONGEST_TOKEN)])
+    return _LINE_NUMBER.sub("", token[start : min(end, start + MAX_TOKEN_LENGTH)])
 
 
 class _Stems(dict[str, tuple[str, ...]]):
@@ -165,7 +165,7 @@ def statements(text: str) -> list[list[str]]:
         by_words.setdefault(tuple(content_words(sentence)))
         for piece in _pieces(sentence):
             words = content_words(piece)
-            if len(words) >= FEWEST_WORDS_OF_PIECE:
+            if len(words) >= MIN_WORDS_OF_PIECE:
                 by_words.setdefault(tuple(words))
     return [list(words) for words in by_words if words]
 
@@ -209,7 +209,7 @@ class EarlierText:
         """Return the marks of the texts that say nearly what `words` (of `content_words`) say, in order."""
         wanted = list(dict.fromkeys(words))
         marks = {mark for mark, tag in self._tags if _is_tag(wanted, tag)}
-        if len(wanted) >= FEWEST_WORDS:
+        if len(wanted) >= MIN_WORDS:
             marks |= self._marks_near(wanted)
         return sorted(marks)
 

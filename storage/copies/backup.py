@@ -34,8 +34,7 @@ from cortex.storage.copies.swapping import (
     staging_copy,
     swap_of,
 )
-from cortex.storage.elsewhere.store_lease import lease
-from cortex.storage.ground.files import (
+from cortex.storage.filesystem.files import (
     TEMPORARY,
     remove_abandoned_parts,
     replacing,
@@ -55,6 +54,7 @@ from cortex.storage.lake.manifest import (
 )
 from cortex.storage.published.shown_lines import SHOWN_LINES_PATH
 from cortex.storage.published.surface import SURFACES_PATH
+from cortex.storage.remote.store_lease import lease
 from cortex.storage.settings.config_file import ConfigFile
 from cortex.storage.settings.setting_keys import key_of
 from cortex.storage.settings.settings import load_settings
@@ -79,7 +79,7 @@ BACKUP_KIND = "backup"
 
 COPIES_FILE = Path("runs") / "copies.json"
 # The oldest are dropped: a nightly backup under a new name each day makes 365 a year.
-MOST_COPIES = 1_000
+MAX_COPIES = 1_000
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ def note_copy(home: Path, kind: str, place: str, now: datetime) -> None:
         return
     copy = OutsideCopy(kind, place, now.isoformat(timespec="seconds"))
     others = [each for each in outside_copies(home) if (each.kind, each.place) != (kind, place)]
-    content = json.dumps([vars(each) for each in [copy, *others][:MOST_COPIES]], indent=1).encode()
+    content = json.dumps([vars(each) for each in [copy, *others][:MAX_COPIES]], indent=1).encode()
     with suppress(StoreNotWritable):
         write_stored(home, home / COPIES_FILE, content)
 
@@ -218,7 +218,7 @@ def _write_tar(path: Path, backup: Backup, parts: dict[str, Path]) -> None:
 NOTES_OF_THIS_MACHINE = (SURFACES_PATH, ENGINE)
 
 # The samples' store shrinks by a tenth, a manifest of 10,000 files to a sixth, zeros to 1/32,000.
-MOST_TIMES_PACKED = 100
+MAX_TIMES_PACKED = 100
 # A small store is mostly names and padding: this much is taken whatever its packed size.
 ALWAYS_BYTES = 16 * 1024 * 1024
 # The list of files comes first: 170 bytes for each.
@@ -353,7 +353,7 @@ def _unpack(
     if head.name != CONTENTS:
         raise ValueError("not a Cortex backup")
     backup = _contents(_body(tar, head).read())
-    most_bytes = ALWAYS_BYTES + MOST_TIMES_PACKED * packed_bytes
+    most_bytes = ALWAYS_BYTES + MAX_TIMES_PACKED * packed_bytes
     if backup.bytes > most_bytes:
         raise ValueError(f"its {packed_bytes:,} bytes cannot hold the {backup.bytes:,} it speaks of")
     stream.limit = LIST_BYTES + backup.bytes + PART_OVERHEAD_BYTES * len(backup.files)
@@ -434,7 +434,7 @@ def _check_lake_file(lake_file: LakeFile, root: Path, vault: Vault) -> None:
     if lake_file.rows > path.stat().st_size:
         raise ValueError(f"{lake_file.path} has more rows than its bytes can hold")
     plain_bytes = sum(metadata.row_group(n).total_byte_size for n in range(metadata.num_row_groups))
-    if plain_bytes > ALWAYS_BYTES + MOST_TIMES_PACKED * path.stat().st_size:
+    if plain_bytes > ALWAYS_BYTES + MAX_TIMES_PACKED * path.stat().st_size:
         raise ValueError(f"{lake_file.path} unpacks to more than its bytes can hold")
 
 

@@ -7,8 +7,8 @@ import shutil
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from cortex.storage.elsewhere.store_lease import lease
-from cortex.storage.ground.files import PART_SUFFIX, write_stored, writing_to
+from cortex.storage.filesystem.files import PART_SUFFIX, write_stored, writing_to
+from cortex.storage.remote.store_lease import lease
 
 # In the restored store until its first run is done: which store it replaced, and which backup it came from.
 NOTE = Path("runs") / "restored.json"

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
-from cortex.storage.ground.files import sync_folder, writing_to
+from cortex.storage.filesystem.files import sync_folder, writing_to
 from cortex.storage.lake.encryption import ENCRYPTED, Vault, key_id_of
 from cortex.storage.lake.lake_files import (
     UNREADABLE,

@@ -11,8 +11,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from cortex.storage.ground.files import replacing, writing_to
-from cortex.storage.ground.place import install_extra
+from cortex.storage.filesystem.files import replacing, writing_to
+from cortex.storage.filesystem.place import install_extra
 from cortex.storage.settings.settings import load_settings
 from cortex.transforms.errors import FileDamaged, KeyUnavailable, NotFound, UsageError
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from cortex.storage.ground.files import write_stored, writing_to
+from cortex.storage.filesystem.files import write_stored, writing_to
 from cortex.storage.lake.encryption import (
     ENCRYPTED,
     EncryptionKey,

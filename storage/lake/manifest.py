@@ -16,10 +16,10 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 
-from cortex.storage.ground.files import write_stored
-from cortex.storage.ground.place import commit_elsewhere
+from cortex.storage.filesystem.files import write_stored
+from cortex.storage.filesystem.place import commit_elsewhere
 from cortex.transforms.errors import ManifestDamaged, SchemaMismatch
-from cortex.transforms.extract.ground.candidate import extractor_fingerprint
+from cortex.transforms.extract.language.candidate import extractor_fingerprint
 from cortex.transforms.memory.loss import Loss
 from cortex.transforms.policy import Policy
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from cortex.storage.ground.files import write_stored, writing_to
+from cortex.storage.filesystem.files import write_stored, writing_to
 
 _FILE = Path("published") / "project-entries.json"
 

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from cortex.hooks import background, hook, ticket
-from cortex.storage.ground.files import write_stored
+from cortex.storage.filesystem.files import write_stored
 from cortex.storage.staging.client_files import client_folder
 
 COMMAND = "cortex"

@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from cortex.storage.ground.files import writing_to
+from cortex.storage.filesystem.files import writing_to
 from cortex.storage.staging.client_files import PLUGIN, launcher
 from cortex.transforms.errors import StoreBusy
 

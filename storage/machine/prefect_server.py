@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from cortex.storage.ground.files import write_stored
+from cortex.storage.filesystem.files import write_stored
 
 URL = "PREFECT_API_URL"
 # What a profile may say of the way to its server; nothing else of it is taken over.

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from cortex.storage.ground.files import writing_to
+from cortex.storage.filesystem.files import writing_to
 from cortex.transforms.errors import ScheduleUnavailable, UsageError
 
 # -- The text of what starts the nightly run: a systemd user timer, a launchd agent, a line for cron.

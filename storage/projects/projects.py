@@ -7,8 +7,8 @@ from datetime import datetime
 from pathlib import Path, PurePosixPath
 from typing import assert_never
 
-from cortex.storage.ground.files import stored_name
-from cortex.storage.ground.git import GitFailed, ask
+from cortex.storage.filesystem.files import stored_name
+from cortex.storage.filesystem.git import GitFailed, ask
 from cortex.storage.lake.journal import Journal
 from cortex.storage.lake.noted_projects import KnownProject
 from cortex.transforms.errors import UnknownProject, UsageError

@@ -9,8 +9,8 @@ from datetime import UTC, datetime
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from cortex.storage.ground.git import GitFailed, ask, lines_in, repository_at
-from cortex.storage.ground.git import answer_of as _git
+from cortex.storage.filesystem.git import GitFailed, ask, lines_in, repository_at
+from cortex.storage.filesystem.git import answer_of as _git
 from cortex.transforms.brief.explanation import BranchTips
 from cortex.transforms.memory.reality import (
     CommitEdit,

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
-from cortex.storage.ground.git import (
+from cortex.storage.filesystem.git import (
     GitFailed,
     answer_of,
     ask,
@@ -25,7 +25,7 @@ from cortex.transforms.documents.team_memory import LARGEST_TEAM_FILE_BYTES, TEA
 from cortex.transforms.identity import content_id
 
 # More are no memories of a team but somebody's data.
-MOST_TEAM_FILES = 2_000
+MAX_TEAM_FILES = 2_000
 _TRUNKS = ("main", "master", "trunk", "develop")
 _REMOTE, _LOCAL = "refs/remotes/origin/", "refs/heads/"
 _COMMIT_FIELDS = ("%H", "%an", "%ae", "%at", "%B")
@@ -112,7 +112,7 @@ def team_files(branch: TeamBranch, folder: str = TEAM_FOLDER) -> list[TeamFile]:
     files = []
     for at, entry in enumerate(entries):
         problem = entry.problem or (
-            "" if at < MOST_TEAM_FILES else f"the folder has more than {MOST_TEAM_FILES} files"
+            "" if at < MAX_TEAM_FILES else f"the folder has more than {MAX_TEAM_FILES} files"
         )
         committers, changed_at = commits.get(entry.path, ((), None))
         content = b"" if problem else contents.get(entry.object, b"")
@@ -147,7 +147,7 @@ class _Entry:
 
 def _contents(top: str, entries: Sequence[_Entry]) -> dict[str, bytes]:
     """Return the bytes of blobs by their name, all with one question."""
-    names = sorted({entry.object for entry in entries[:MOST_TEAM_FILES]})
+    names = sorted({entry.object for entry in entries[:MAX_TEAM_FILES]})
     if not names:
         return {}
     given = "".join(f"{name}\n" for name in names).encode()

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from cortex.hooks import branches, brief
 from cortex.hooks.evidence.index import open_index
-from cortex.storage.ground.git import state_of
+from cortex.storage.filesystem.git import state_of
 from cortex.storage.lake.manifest import (
     Manifest,
     ManifestNotes,

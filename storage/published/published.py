@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from cortex.hooks import branches as hook_branches
 from cortex.hooks import brief, health
-from cortex.storage.ground.files import replacing_stored, write_stored, writing_to
+from cortex.storage.filesystem.files import replacing_stored, write_stored, writing_to
 from cortex.storage.lake.lake import Lake
 from cortex.storage.lake.manifest import LakeFile
 from cortex.storage.published.catalogue import PROJECTS_FILE, read_columns

@@ -15,7 +15,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from cortex.storage.ground.files import is_process, write_stored, writing_to
+from cortex.storage.filesystem.files import is_process, write_stored, writing_to
 from cortex.transforms.errors import StoreNotWritable
 
 _REPORT_NAME = re.compile(r"\d{8}T\d{12}Z-\w+\.json")

@@ -6,7 +6,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cortex.storage.ground.files import write_stored
+from cortex.storage.filesystem.files import write_stored
 
 if TYPE_CHECKING:
     from cortex.transforms.extract.quotes import Span

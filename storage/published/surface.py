@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from cortex.storage.ground.files import replacing, write_stored, writing_to
+from cortex.storage.filesystem.files import replacing, write_stored, writing_to
 from cortex.transforms.documents.marker_block import (
     IGNORE_FILE,
     MARKDOWN,

@@ -7,7 +7,7 @@ from pathlib import Path
 import tomlkit
 from tomlkit.items import Item
 
-from cortex.storage.ground.files import replacing_stored, write_stored
+from cortex.storage.filesystem.files import replacing_stored, write_stored
 from cortex.storage.settings.setting_keys import KEYS, Key
 from cortex.storage.settings.settings import PROJECT_SECTION, read_config
 

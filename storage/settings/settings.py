@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from cortex.storage.ground.place import store_home
+from cortex.storage.filesystem.place import store_home
 from cortex.storage.settings.setting_keys import BY_NAME, KEYS, Key, key_of
 from cortex.transforms.errors import UsageError
 

@@ -17,7 +17,7 @@ from typing import Any
 import orjson
 
 from cortex.hooks import ticket
-from cortex.storage.ground.files import modified_at, path_text
+from cortex.storage.filesystem.files import modified_at, path_text
 from cortex.storage.staging.staging import SESSION_DATABASE, is_in_database
 from cortex.transforms.errors import NotFound, UsageError
 from cortex.transforms.transcripts.assistants import KNOWN_ASSISTANTS, Assistant, Head

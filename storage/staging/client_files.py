@@ -5,7 +5,7 @@ import os
 from pathlib import Path
 
 from cortex.hooks import ticket
-from cortex.storage.ground.files import replacing
+from cortex.storage.filesystem.files import replacing
 from cortex.transforms.documents.client_settings import Json
 from cortex.transforms.errors import ClientSettingsUnusable
 

@@ -29,7 +29,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePath
 
 from cortex.hooks import private, ticket
-from cortex.storage.ground.files import writing_to
+from cortex.storage.filesystem.files import writing_to
 from cortex.storage.lake.manifest import Cursor
 from cortex.transforms.errors import StoreNotWritable
 

@@ -16,7 +16,7 @@ import orjson
 import pyarrow as pa
 
 from cortex.hooks import ticket
-from cortex.storage.ground.files import path_text
+from cortex.storage.filesystem.files import path_text
 from cortex.storage.lake.manifest import Cursor
 from cortex.storage.staging.assistant_folders import changed_at, folder_of_chat, session_document
 from cortex.storage.staging.staging import is_in_database

@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from cortex.spared_imports import sparing
-from cortex.storage.ground.files import refusal_of, writing_to
+from cortex.storage.filesystem.files import refusal_of, writing_to
 from cortex.storage.tables.search_file import SEARCH_FILE, has_dataset
 from cortex.storage.tables.search_index import IndexedRows, SearchIndex
 from cortex.storage.tables.tables import (
@@ -28,6 +27,7 @@ from cortex.storage.tables.tables import (
     VECTOR,
     Filter,
 )
+from cortex.stubbed_imports import stubbing
 from cortex.transforms.errors import CortexError, TablesDamaged
 from cortex.transforms.identity import content_id
 from cortex.transforms.schemas import Table, values
@@ -39,13 +39,13 @@ if TYPE_CHECKING:
 # -- Imports LanceDB without what datasets in a folder never use.
 
 # For LanceDB's namespaces; and marks of methods, which Python 3.12 has itself.
-SPARED = ("lance_namespace", "lance_namespace_urllib3_client", "overrides")
+STUBBED = ("lance_namespace", "lance_namespace_urllib3_client", "overrides")
 
 
 @cache
 def lancedb() -> Any:
     """Return the module `lancedb`, imported at the first call."""
-    with sparing(*SPARED):
+    with stubbing(*STUBBED):
         import lancedb
     return lancedb
 

@@ -28,7 +28,7 @@ from cortex.flows.engines import runs
 from cortex.flows.past.rebuilding import compare
 from cortex.flows.stages.guard import pending_loss
 from cortex.flows.stages.order import FORGET
-from cortex.storage.elsewhere.store_lease import lease
+from cortex.storage.remote.store_lease import lease
 from cortex.transforms.errors import LossRefused
 from cortex.transforms.memory.fold import memory_id
 from cortex.transforms.schemas import EVENTS, TURNS, values

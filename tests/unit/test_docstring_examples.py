@@ -4,7 +4,7 @@ import doctest
 import importlib
 from pathlib import Path
 
-from cortex.transforms.extract.ground.phrases import Phrasebook
+from cortex.transforms.extract.language.phrases import Phrasebook
 from cortex.transforms.policy import load_policy
 from cortex.transforms.words.slots import SlotParser
 from tests.shown import REFERENCE

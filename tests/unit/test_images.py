@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 from xml.etree import ElementTree
 
-from docs.images import IMAGES, MOST_LINES, image_of
+from docs.images import IMAGES, MAX_LINES, image_of
 from tests.examples import cases
 
 FOLDER = Path(__file__).parents[2] / "docs" / "images"
@@ -23,7 +23,7 @@ def test_a_picture_is_svg_that_fetches_nothing(name: str):
 
 
 def test_the_same_text_is_drawn_the_same_and_a_long_one_is_cut():
-    text = "\x1b[1mlevels\x1b[0m\n" * (MOST_LINES + 5)
+    text = "\x1b[1mlevels\x1b[0m\n" * (MAX_LINES + 5)
     image = image_of("today", ["today"], text)
     assert image == image_of("today", ["today"], text)
-    assert image.count("levels") == MOST_LINES - 1
+    assert image.count("levels") == MAX_LINES - 1

@@ -40,7 +40,7 @@ BELONGS_TO = {
     "flows/operations/ask/reasoning.py": ("decay",),
     "transforms/search.py": ("embed", "recall"),
     "transforms/sql/brief_candidates.sql": ("render",),
-    "flows/operations/change/forget.py": ("forget",),
+    "flows/operations/edit/forget.py": ("forget",),
     "transforms/writer/": ("write",),
     "transforms/writer/pairs.py": ("judge",),
     "transforms/writer/project.py": ("judge",),
@@ -60,9 +60,9 @@ BELONGS_TO = {
     "flows/operations/ask/answering.py": ("reflect", "infer"),
     "cortex/mcp/": ("mcp",),
     "benchmarks/scores/": ("eval",),
-    "flows/operations/care/intake.py": ("backfill",),
-    "flows/operations/care/cost.py": ("cost", "plan", "backfill"),
-    "flows/operations/care/setup.py": ("setup",),
+    "flows/operations/maintain/intake.py": ("backfill",),
+    "flows/operations/maintain/cost.py": ("cost", "plan", "backfill"),
+    "flows/operations/maintain/setup.py": ("setup",),
     "flows/run/model_replies.py": ("guard",),
 }
 # Said to the reader of a table, not to the program.

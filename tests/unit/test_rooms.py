@@ -7,7 +7,7 @@ from tests.examples import cases
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("cortex/cli", "cortex/mcp", "cortex/explorer", "flows", "storage", "transforms", "hooks")
-MOST_MODULES = 20
+MAX_MODULES = 20
 
 
 def modules(package: str) -> list[Path]:
@@ -22,7 +22,7 @@ def test_a_folder_holds_at_most_twenty_modules(package: str) -> None:
     by_folder: dict[str, int] = defaultdict(int)
     for path in modules(package):
         by_folder[path.parent.relative_to(ROOT).as_posix()] += 1
-    assert {folder: count for folder, count in by_folder.items() if count > MOST_MODULES} == {}
+    assert {folder: count for folder, count in by_folder.items() if count > MAX_MODULES} == {}
 
 
 @cases("package", PACKAGES)

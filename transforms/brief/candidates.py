@@ -39,7 +39,7 @@ from cortex.transforms.brief.wording import (
     without_provenance,
 )
 from cortex.transforms.database import query
-from cortex.transforms.extract.ground.candidate import PERSONS_LAYERS, TAG_LAYER
+from cortex.transforms.extract.language.candidate import PERSONS_LAYERS, TAG_LAYER
 from cortex.transforms.memory.lifecycle import sessions_of
 from cortex.transforms.memory.quality import brief_wording, reason_not_alone
 from cortex.transforms.policy import Policy
@@ -51,7 +51,7 @@ from cortex.transforms.schemas import (
     values,
 )
 from cortex.transforms.vocabulary import GLOBAL_SCOPE
-from cortex.transforms.words.orders import FROM_PERSON, objection_to
+from cortex.transforms.words.prompt_injection import FROM_PERSON, injection_reason
 from cortex.transforms.words.sentences import words_in
 
 # -- Which memories a brief may show, and in what length (spec 5.2, 8.4).
@@ -610,7 +610,7 @@ def _statement_candidate(text: str, row: Row, place: float, policy: Policy) -> L
     is_full = len(subject.words) >= policy.threshold("brief_said_words")
     return LineCandidate(
         STATEMENTS,
-        (line,) if is_full and not objection_to(text, policy, FROM_PERSON) else (),
+        (line,) if is_full and not injection_reason(text, policy, FROM_PERSON) else (),
         Choice(STATEMENTS_HEADING, "", line, False, ""),
         frozenset(words_in(text)),
         subject,

@@ -9,28 +9,28 @@ import pyarrow as pa
 from cortex.hooks.echo import PROVENANCE
 from cortex.hooks.evidence.statements import outcome_parts
 from cortex.hooks.prose.plain import MONTHS, closed, on_one_line
-from cortex.transforms.extract.ground.candidate import PERSONS_LAYERS
+from cortex.transforms.extract.language.candidate import PERSONS_LAYERS
 from cortex.transforms.memory.quality import brief_wording
 from cortex.transforms.policy import Policy
 from cortex.transforms.schemas import Row
 from cortex.transforms.words.ages import COLLEAGUE, authors_of, counted, endorsement_of
-from cortex.transforms.words.orders import is_order
+from cortex.transforms.words.prompt_injection import is_order
 from cortex.transforms.words.sentences import LINE, first_sentences, sentences, share_of_fewer, words_in
 
 # "Yes." and "Use uv." say too little without the answer they got.
-SHORTEST_FACT_CHARS = 12
+MIN_FACT_CHARS = 12
 # "Files changed: a; b; c" is a list; a longer lead or a single semicolon is prose.
-LONGEST_HEADING_CHARS = 60
-FEWEST_ITEMS = 2
+MAX_HEADING_CHARS = 60
+MIN_ITEMS = 2
 # A reason of which this share of words stands in the text is told with it.
 REASON_IN_TEXT_SHARE = 0.7
 # Items of a list are told as long as they fit; what is left out is counted.
-LONGEST_LIST_CHARS = 300
+MAX_LIST_CHARS = 300
 # Four hexadecimal digits tell the sessions of a project apart; a whole name costs a line's worth of tokens.
 SESSION_DIGITS = 4
 # What a person's words were said to, as extraction adds it, is a hint and not the fact.
 OCCASION_CHARS = 60
-LONGEST_TERSE_CHARS = 40
+MAX_TERSE_CHARS = 40
 FAULT_CHARS = 110  # of a fault that a person reports; the rest of its line is for what it was
 _OCCASION = re.compile(r" \((said when refusing \w+|asked): (.*?)\)(?= → |$)")
 _QUESTION = re.compile(
@@ -116,7 +116,7 @@ def _fact(row: Row, text: str, telling_words: pa.Table, chars: int) -> tuple[str
     """Return a fact in full and in short: of an answered person their words, of a fault they report both."""
     # After an arrow stands what was answered to the words before it, which are the fact and its source.
     own_words, _, answer = text.partition(" → ") if is_persons(row) else (text, "", "")
-    if not answer or len(own_words) < SHORTEST_FACT_CHARS:
+    if not answer or len(own_words) < MIN_FACT_CHARS:
         return gist(text, telling_words, chars)
     if row["memory_type"] != "gotcha":
         return gist(own_words, telling_words, chars)
@@ -140,7 +140,7 @@ def _names_what_lost(sentence: str, telling_words: pa.Table) -> bool:
 def _brief_occasion(match: re.Match[str]) -> str:
     """Return what words were said to, if they are too short to do without."""
     occasion, words = match.groups()
-    if match.start() > LONGEST_TERSE_CHARS:
+    if match.start() > MAX_TERSE_CHARS:
         return ""
     if occasion == "asked":
         question = _QUESTION.search(words)
@@ -229,13 +229,13 @@ def _statements(text: str) -> list[str]:
     """Return the sentences of a text; a list stays with the heading that opens it."""
     heading, colon, listed = text.partition(": ")
     items = [item.strip() for item in listed.split("; ") if item.strip()]
-    if not colon or heading == "Plan" or len(heading) > LONGEST_HEADING_CHARS or len(items) < FEWEST_ITEMS:
+    if not colon or heading == "Plan" or len(heading) > MAX_HEADING_CHARS or len(items) < MIN_ITEMS:
         return sentences(text, LINE)
     # "27-30" and "Timestamp access:" are what is left of an item whose words went elsewhere.
     items = [item for item in items if _LETTERS.search(item) and not item.endswith(":")] or items
     line = f"{heading}: {items[0]}"
     for number, item in enumerate(items[1:], start=1):
-        if len(f"{line}; {item}") > LONGEST_LIST_CHARS:
+        if len(f"{line}; {item}") > MAX_LIST_CHARS:
             line = f"{line}; and {len(items) - number} more"
             break
         line = f"{line}; {item}"

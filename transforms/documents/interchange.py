@@ -280,7 +280,7 @@ _SHAPES: tuple[tuple[str, Callable[[Any], list[Any] | None], Callable[[Row], Imp
 
 _INDEX = "MEMORY.md"
 # A note is a fact with its reason. What is longer is a document, of which the first lines say what it is.
-LONGEST_NOTE_CHARS = 1_500
+MAX_NOTE_CHARS = 1_500
 
 # What a note says it is about, as far as it has a name of ours.
 _KINDS = {"user": "pattern", "feedback": "pattern", "project": "context", "reference": "context"}
@@ -319,8 +319,8 @@ def note_in(text: str) -> Imported | None:
     words = _LINKED.sub(r"\1", body).strip() or head.get("description", "").strip()
     if not words:
         return None
-    if len(words) > LONGEST_NOTE_CHARS:
-        words = words[:LONGEST_NOTE_CHARS].rsplit("\n", 1)[0].rstrip()
+    if len(words) > MAX_NOTE_CHARS:
+        words = words[:MAX_NOTE_CHARS].rsplit("\n", 1)[0].rstrip()
     return Imported(words, _KINDS.get(head.get("type", ""), "context"))
 
 

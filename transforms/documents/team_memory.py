@@ -19,7 +19,7 @@ from cortex.transforms.identity import content_id
 from cortex.transforms.policy import Policy
 from cortex.transforms.redaction.redact import kinds_of_secret
 from cortex.transforms.vocabulary import ADMIN, MEMORY_TYPES, ROLES
-from cortex.transforms.words.orders import FROM_FILES, objection_to, plain_letters
+from cortex.transforms.words.prompt_injection import FROM_FILES, injection_reason, plain_letters
 
 # -- One memory as a file of a repository: Markdown with front matter, read in a pull request, of stable
 # bytes.
@@ -28,9 +28,9 @@ from cortex.transforms.words.orders import FROM_FILES, objection_to, plain_lette
 TEAM_FOLDER = ".cortex/memories"
 TEAM_FORMAT = 1
 LARGEST_TEAM_FILE_BYTES = 16_384
-LONGEST_PARAGRAPH_CHARS = 2_000  # of a statement, a reason, what was rejected
-LONGEST_NAME_CHARS = 60  # of an author
-MOST_NAMED_FILES = 50
+MAX_PARAGRAPH_CHARS = 2_000  # of a statement, a reason, what was rejected
+MAX_NAME_CHARS = 60  # of an author
+MAX_NAMED_FILES = 50
 _SLUG_CHARS = 48
 _ID_DIGITS = 12
 _FENCE = "---"
@@ -112,7 +112,7 @@ def check_shareable(text: str, policy: Policy) -> None:
     """Raise Unusable where a text holds what no shared memory may: secrets, hidden characters, orders."""
     if visible(text, keeps_lines=True) != text:
         raise Unusable("it holds characters that cannot be seen")
-    if reason := objection_to(text, policy, FROM_FILES):
+    if reason := injection_reason(text, policy, FROM_FILES):
         raise Unusable(reason)
     if _REDACTED in text:
         raise Unusable("a secret was taken out of it")
@@ -130,7 +130,7 @@ def author_name(name: str) -> str:
     >>> author_name("Ana (admin), <a@example.org>"), author_name("U s\u0435r"), author_name("Us\u00e9r1")
     ('Ana admin a example.org', '', '')
     """
-    name = " ".join(_AUTHOR_SIGNS.sub(" ", visible(name)).split())[:LONGEST_NAME_CHARS].strip()
+    name = " ".join(_AUTHOR_SIGNS.sub(" ", visible(name)).split())[:MAX_NAME_CHARS].strip()
     read = plain_letters(name).casefold()
     spellings = {read, read.translate(_READ_AS), read.replace("rn", "m"), read.replace("vv", "w")}
     bare = {re.sub(r"[\W_]+", "", spelling) for spelling in spellings}
@@ -176,8 +176,8 @@ def _memory(fields: dict[str, object], body: str) -> TeamMemory:
         texts[name] = paragraph.removeprefix(label)
     if not texts["statement"]:
         raise Unusable("it has no statement")
-    if max(map(len, texts.values())) > LONGEST_PARAGRAPH_CHARS:
-        raise Unusable(f"a paragraph has more than {LONGEST_PARAGRAPH_CHARS} characters")
+    if max(map(len, texts.values())) > MAX_PARAGRAPH_CHARS:
+        raise Unusable(f"a paragraph has more than {MAX_PARAGRAPH_CHARS} characters")
     author = author_name(_string(fields, "author"))
     if not author:
         raise Unusable("its author has no name, or one that a brief has for the person or the assistant")
@@ -196,7 +196,7 @@ def _string(fields: dict[str, object], name: str) -> str:
 
 def _files(fields: dict[str, object]) -> tuple[str, ...]:
     files = fields.get("files", [])
-    if not isinstance(files, list) or len(files) > MOST_NAMED_FILES:
+    if not isinstance(files, list) or len(files) > MAX_NAMED_FILES:
         raise Unusable("its `files` are not a short list")
     for file in files:
         if not isinstance(file, str) or not is_path_inside(file):
@@ -219,7 +219,7 @@ def is_path_inside(path: str) -> bool:
 
 SNAPSHOT_FORMAT = "cortex-shared"
 LARGEST_SNAPSHOT_BYTES = 32_000_000
-MOST_SHARED = 20_000
+MAX_SHARED = 20_000
 
 
 @dataclass(frozen=True)
@@ -255,13 +255,13 @@ def read_snapshot(content: bytes, policy: Policy) -> tuple[list[SharedMemory], l
         raise Unusable("it is damaged") from error
     memories: list[SharedMemory] = []
     refused: list[str] = []
-    for text, said_at in entries[:MOST_SHARED]:
+    for text, said_at in entries[:MAX_SHARED]:
         try:
             memories.append(SharedMemory(read_team_memory(text.encode("utf-8", "replace"), policy), said_at))
         except Unusable as error:
             refused.append(str(error))
-    if len(entries) > MOST_SHARED:
-        refused.append(f"more than {MOST_SHARED} memories")
+    if len(entries) > MAX_SHARED:
+        refused.append(f"more than {MAX_SHARED} memories")
     return memories, refused
 
 

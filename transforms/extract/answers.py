@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from cortex.hooks.prose.own_prose import own_prose
-from cortex.transforms.extract.ground.candidate import (
+from cortex.transforms.extract.language.candidate import (
     AGREED,
     PERSON,
     Candidate,
@@ -13,10 +13,10 @@ from cortex.transforms.extract.ground.candidate import (
     line_of,
     text_of,
 )
-from cortex.transforms.extract.ground.phrases import FILE, Phrasebook
-from cortex.transforms.extract.ground.statements import (
+from cortex.transforms.extract.language.phrases import FILE, Phrasebook
+from cortex.transforms.extract.language.statements import (
     ANY_SCRIPT,
-    LONGEST_CHARS,
+    MAX_CHARS,
     STATEMENT_CHARS,
     in_line,
     is_wide,
@@ -35,7 +35,7 @@ TAIL_CHARS = 900  # a question that is answered by "yes" stands at the end
 OPTIONS_MAX = 12
 NAME_CHARS = 60
 _FILES_KEPT = 8
-SHORTEST_PROPOSAL_CHARS = 16
+MIN_PROPOSAL_CHARS = 16
 
 _OPTION_LINE = re.compile(
     r"^\s{0,6}(?:[-*•]\s+)?(?:#{1,6}\s+)?\**(?:(?:option|variant|approach|plan|方案|案|옵션|opción|opção)\s*)?"
@@ -216,7 +216,7 @@ def _of_offer(own: str, phrases: Phrasebook) -> Accepted | None:
     offer = _OFFER.search(question)
     if offer is None:
         polite = _POLITE_JA.sub(r"\1", question)
-        if polite == question or latin_length(polite) < SHORTEST_PROPOSAL_CHARS:
+        if polite == question or latin_length(polite) < MIN_PROPOSAL_CHARS:
             return None
         return Accepted(f"{polite}。", None, is_procedure)
     wanted = _ASIDE.sub("", _OR.sub("", offer[1]))
@@ -226,7 +226,7 @@ def _of_offer(own: str, phrases: Phrasebook) -> Accepted | None:
         proposed = _proposed(own, phrases)
         if proposed:
             return Accepted(proposed, None, False)
-    if _POINTS.search(wanted) or latin_length(wanted) < SHORTEST_PROPOSAL_CHARS:
+    if _POINTS.search(wanted) or latin_length(wanted) < MIN_PROPOSAL_CHARS:
         return None
     return Accepted(f"Agreed: {wanted.rstrip('. ')}.", None, is_procedure)
 
@@ -238,11 +238,7 @@ def _proposed(own: str, phrases: Phrasebook) -> str:
             match = _PROPOSAL.match(sentence)
             if match is None or sentence.endswith("?") or _NAMED.match(match[1]):
                 continue
-            if (
-                SHORTEST_PROPOSAL_CHARS
-                <= latin_length(match[1])
-                < STATEMENT_CHARS - latin_length("Agreed: .")
-            ):
+            if MIN_PROPOSAL_CHARS <= latin_length(match[1]) < STATEMENT_CHARS - latin_length("Agreed: ."):
                 return f"Agreed: {match[1].rstrip('.: ')}."
     return ""
 
@@ -432,7 +428,7 @@ def _worded(
             return text, True
     if note and latin_length(text := _sentence(f"For {topic}: {note}")) <= STATEMENT_CHARS:
         return text, True
-    return shortened(text, LONGEST_CHARS), False
+    return shortened(text, MAX_CHARS), False
 
 
 def _answer(answer: str, taken: Sequence[str]) -> tuple[str, str]:

@@ -13,24 +13,24 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from cortex.transforms.extract.answers import agreed_candidates, choice_candidates
-from cortex.transforms.extract.ground.candidate import (
+from cortex.transforms.extract.language.candidate import (
     EXTRACTOR_VERSION,
     Candidate,
     Turn,
     text_of,
 )
-from cortex.transforms.extract.ground.lexicon import Lexicon
-from cortex.transforms.extract.ground.phrases import languages_of
-from cortex.transforms.extract.ground.settled import FORGOTTEN, NOTHING_SETTLED, Settled
+from cortex.transforms.extract.language.lexicon import Lexicon
+from cortex.transforms.extract.language.phrases import languages_of
+from cortex.transforms.extract.language.settled import FORGOTTEN, NOTHING_SETTLED, Settled
 from cortex.transforms.extract.outcome import outcome_candidates
 from cortex.transforms.extract.plans import plan_candidates
 from cortex.transforms.extract.prose import prose_candidates, tag_candidates
 from cortex.transforms.extract.structural import error_candidates, git_candidates, structural_candidates
-from cortex.transforms.extract.typed import category_of, typed_candidates, without_taken_back
+from cortex.transforms.extract.user_statements import category_of, typed_candidates, without_taken_back
 from cortex.transforms.identity import event_id
 from cortex.transforms.policy import Policy
 from cortex.transforms.schemas import EVENTS
-from cortex.transforms.words.orders import objection_to
+from cortex.transforms.words.prompt_injection import injection_reason
 from cortex.transforms.words.sentences import share_of_all, words_in
 
 if TYPE_CHECKING:
@@ -109,14 +109,14 @@ ASSISTANTS = frozenset(("text", "thinking", "tool_call", "tool_result"))
 PERSONS_PAUSE = timedelta(seconds=5)
 PROGRAMS_PAUSE = timedelta(seconds=2)
 # One prompt and its answer are a call; from the second answer to an answer on somebody converses.
-FEWEST_FOLLOW_UPS = 2
+MIN_FOLLOW_UPS = 2
 # A sent prompt is a person's if it is one paragraph as short as theirs: of 389 typed follow-ups 88 % have so
 # many words at most, and 97 % come at a person's pace. What a script asks is mostly a form of its own, or
 # carries what somebody else wrote: a pull request, a mail.
-LONGEST_FOLLOW_UP_WORDS = 60
+MAX_FOLLOW_UP_WORDS = 60
 # A program's prompts are one form filled in again and again; "yes" and "go on" are everybody's.
 SAME_FORM_SHARE = 0.6
-FEWEST_FORM_WORDS = 4
+MIN_FORM_WORDS = 4
 # What the client or another program reports in a prompt's place.
 _REPORT = re.compile(r"<(?:task-notification|teammate-message)")
 # Marks, in the turns of a thread, a person's words that a program sent for them.
@@ -139,7 +139,7 @@ def is_led_by_person(thread: Sequence[Turn]) -> bool:
     sent = [turn for turn in thread if _is_sent(turn)]
     if typed:
         pauses = _pauses(thread, "prompt")
-        return len(pauses) <= FEWEST_FOLLOW_UPS or max(pauses) >= PROGRAMS_PAUSE
+        return len(pauses) <= MIN_FOLLOW_UPS or max(pauses) >= PROGRAMS_PAUSE
     return not sent or _converses(thread, sent)
 
 
@@ -214,20 +214,20 @@ def _is_short(turn: Turn) -> bool:
     """Return whether a sent prompt is one paragraph of few words."""
     text = without_wrapping(text_of(turn)).strip()
     is_paragraph = all(line.strip() for line in text.splitlines())
-    return is_paragraph and len(words_in(text)) <= LONGEST_FOLLOW_UP_WORDS
+    return is_paragraph and len(words_in(text)) <= MAX_FOLLOW_UP_WORDS
 
 
 def _converses(thread: Sequence[Turn], sent: Sequence[Turn]) -> bool:
     pauses = _pauses(thread, "program")
     if not pauses or sorted(pauses)[len(pauses) // 2] < PERSONS_PAUSE:
         return False
-    if len(pauses) < FEWEST_FOLLOW_UPS and not _is_short(sent[-1]):
+    if len(pauses) < MIN_FOLLOW_UPS and not _is_short(sent[-1]):
         return False
     words = [set(words_in(without_wrapping(text_of(turn)))) for turn in sent]
     again = sum(
         any(share_of_all(own, earlier) >= SAME_FORM_SHARE for earlier in words[:at])
         for at, own in enumerate(words)
-        if at and len(own) >= FEWEST_FORM_WORDS
+        if at and len(own) >= MIN_FORM_WORDS
     )
     return again <= (len(words) - 1) / 2
 
@@ -406,7 +406,7 @@ def _refusal(candidate: Candidate, policy: Policy) -> str:
     if candidate.memory_type is None or candidate.trust == "user":
         return ""
     words = "\n".join((candidate.text, candidate.reason or "", candidate.rejected or ""))
-    return objection_to(words, policy)
+    return injection_reason(words, policy)
 
 
 def _spoken_at(candidate: Candidate) -> datetime | None:

@@ -9,15 +9,15 @@ from dataclasses import dataclass, field
 
 from cortex.hooks.evidence.statements import OUTCOME_PART, OUTCOME_PARTS
 from cortex.hooks.prose.own_prose import EDIT_TOOLS, SHELL_TOOLS, without_pasted
-from cortex.transforms.extract.ground.candidate import (
+from cortex.transforms.extract.language.candidate import (
     PERSON,
     Candidate,
     Turn,
     line_of,
     text_of,
 )
-from cortex.transforms.extract.ground.phrases import CHECK_COMMANDS, Phrasebook, part_of
-from cortex.transforms.extract.ground.statements import plain, prose_blocks
+from cortex.transforms.extract.language.phrases import CHECK_COMMANDS, Phrasebook, part_of
+from cortex.transforms.extract.language.statements import plain, prose_blocks
 from cortex.transforms.extract.plans import plan_title, request, unchanged_files
 from cortex.transforms.extract.prose import without_tags
 from cortex.transforms.extract.structural import (
@@ -35,7 +35,7 @@ from cortex.transforms.extract.structural import (
     shown_command,
     stopped_checks,
 )
-from cortex.transforms.extract.typed import TERSE_CHARS
+from cortex.transforms.extract.user_statements import TERSE_CHARS
 from cortex.transforms.identity import content_id
 from cortex.transforms.words.sentences import (
     PROSE,
@@ -252,16 +252,16 @@ _AT_ONCE = re.compile(r"^(?:(?:also|just|maybe|then|now|please|first)\s+)+", re.
 _WIDE_STOP = re.compile(r"(?<=[。！？])(?=\S)")
 _PRONOUN = re.compile(r"(?:it|they|this|that|these|those|yes|no|ok(?:ay)?|thanks?)\b", re.IGNORECASE)
 _SENTENCE_END = re.compile(r"[.?!] |[。？！]")
-_SHORTEST_GOAL_CHARS, _FEWEST_GOAL_WORDS = 14, 3
+_MIN_GOAL_CHARS, _MIN_GOAL_WORDS = 14, 3
 GOAL_EXCHANGES = 4
-FAULT_CHARS, _SHORTEST_FAULT_CHARS = 90, 12
+FAULT_CHARS, _MIN_FAULT_CHARS = 90, 12
 _FILES_NAMED = 3
-_SHORTEST_OFFER_CHARS = 12
+_MIN_OFFER_CHARS = 12
 # "ship it", "do 0.54.0": an order in a few words says what was under way.
-_LONGEST_ORDER_CHARS = 40
-_FEWEST_QUESTION_WORDS = 4
-_SHORTEST_QUESTION_CHARS = 15
-_LONGEST_QUESTION_CHARS = 120
+_MAX_ORDER_CHARS = 40
+_MIN_QUESTION_WORDS = 4
+_MIN_QUESTION_CHARS = 15
+_MAX_QUESTION_CHARS = 120
 WORK = (COMMIT, PUSH, PR_CREATE, MERGED, CHECK_COMMANDS)
 
 
@@ -427,7 +427,7 @@ def _quoted(part: Exchange) -> str:
         return ""
     for spoken in prose_sentences(without_pasted(part.words).replace("\n", " ")):
         sentence = spoken.strip().rstrip(".")
-        is_whole = len(sentence.split()) > _FEWEST_GOAL_WORDS and not _PRONOUN.match(sentence)
+        is_whole = len(sentence.split()) > _MIN_GOAL_WORDS and not _PRONOUN.match(sentence)
         if is_whole and len(sentence) <= GOAL_CHARS and not sentence.endswith("?"):
             whole = OUTCOME_PART.sub(r"\1 ", sentence)
             return f'"{whole}"'
@@ -440,7 +440,7 @@ def _asked_for(part: Exchange, phrases: Phrasebook) -> str:
     if part.asked is None or part.asked["kind"] not in ("prompt", "command"):
         return ""
     asked = _clause(_AT_ONCE.sub("", request(without_pasted(part.words))))
-    is_short = len(asked) < _SHORTEST_GOAL_CHARS or len(asked.split()) < _FEWEST_GOAL_WORDS
+    is_short = len(asked) < _MIN_GOAL_CHARS or len(asked.split()) < _MIN_GOAL_WORDS
     points_at_people = phrases.addressed.search(asked)
     if points_at_people or phrases.chore.search(asked) or (asked.isascii() and is_short):
         return ""
@@ -453,7 +453,7 @@ def _clause(asked: str) -> str:
     if len(asked) <= GOAL_CHARS and not asked.endswith("…"):
         return asked
     ends = [end.start() for end in _CLAUSE_END.finditer(asked[:GOAL_CHARS])]
-    return next((asked[:end] for end in ends if end >= _SHORTEST_GOAL_CHARS), "")
+    return next((asked[:end] for end in ends if end >= _MIN_GOAL_CHARS), "")
 
 
 def _decapitalised(text: str) -> str:
@@ -551,7 +551,7 @@ def _reported_fault(parts: Sequence[Exchange], phrases: Phrasebook) -> str:
         return ""
     reported = prose_sentences(without_pasted(last.words))
     fault = next((sentence for sentence in reported if phrases.complaint.search(sentence)), "")
-    return shortened(fault, FAULT_CHARS).rstrip(".") if len(fault) >= _SHORTEST_FAULT_CHARS else ""
+    return shortened(fault, FAULT_CHARS).rstrip(".") if len(fault) >= _MIN_FAULT_CHARS else ""
 
 
 def _unfinished_request(parts: Sequence[Exchange], phrases: Phrasebook) -> str:
@@ -565,7 +565,7 @@ def _unfinished_request(parts: Sequence[Exchange], phrases: Phrasebook) -> str:
     words = last.words.strip()
     if len(words) <= TERSE_CHARS and phrases.acceptance.search(words):
         return _offer(parts[-2], phrases) if len(parts) > 1 else ""
-    is_order = len(words) <= _LONGEST_ORDER_CHARS and "\n" not in words and not words.endswith(("?", "？"))
+    is_order = len(words) <= _MAX_ORDER_CHARS and "\n" not in words and not words.endswith(("?", "？"))
     return f'"{words}"' if is_order else ""
 
 
@@ -592,14 +592,14 @@ def _offer(part: Exchange, phrases: Phrasebook) -> str:
         offered = phrases.offer.match(sentence)
         if offered:
             words = part_of(offered)
-            return "" if len(words) < _SHORTEST_OFFER_CHARS and words.isascii() else words
+            return "" if len(words) < _MIN_OFFER_CHARS and words.isascii() else words
     return ""
 
 
 def _question(part: Exchange) -> str:
     asked = [sentence for sentence in _last_sentences(part)[-1:] if sentence.endswith(("?", "？"))]
-    is_whole = asked and (not asked[0].isascii() or len(asked[0].split()) >= _FEWEST_QUESTION_WORDS)
-    fits = is_whole and _SHORTEST_QUESTION_CHARS <= len(asked[0]) <= _LONGEST_QUESTION_CHARS
+    is_whole = asked and (not asked[0].isascii() or len(asked[0].split()) >= _MIN_QUESTION_WORDS)
+    fits = is_whole and _MIN_QUESTION_CHARS <= len(asked[0]) <= _MAX_QUESTION_CHARS
     return asked[0] if fits else ""
 
 

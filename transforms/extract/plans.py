@@ -14,23 +14,23 @@ from datetime import datetime
 from cortex.hooks.prose.own_prose import (
     CHECKBOX,
     EDIT_TOOLS,
-    FEWEST_STEPS,
+    MIN_STEPS,
     SHELL_TOOLS,
     STEP_STATUSES,
     TASK_NUMBER,
     own_prose,
     without_pasted,
 )
-from cortex.transforms.extract.ground.candidate import (
+from cortex.transforms.extract.language.candidate import (
     Candidate,
     Turn,
     line_of,
     text_of,
 )
-from cortex.transforms.extract.ground.phrases import Phrasebook
-from cortex.transforms.extract.ground.statements import (
-    LONGEST_CHARS,
-    SHORTEST_CHARS,
+from cortex.transforms.extract.language.phrases import Phrasebook
+from cortex.transforms.extract.language.statements import (
+    MAX_CHARS,
+    MIN_CHARS,
     cut_between,
     passages,
     plain,
@@ -43,7 +43,7 @@ from cortex.transforms.extract.structural import (
     input_of,
     objects_of,
 )
-from cortex.transforms.extract.typed import TERSE_CHARS
+from cortex.transforms.extract.user_statements import TERSE_CHARS
 from cortex.transforms.identity import content_id
 from cortex.transforms.schemas import EPOCH, Row
 from cortex.transforms.words.sentences import (
@@ -59,7 +59,7 @@ from cortex.transforms.words.sentences import (
 # Older finished steps only say that work went on; their number is kept.
 DONE_STEPS_SHOWN = 3
 # "Run tests" and "Fix lint" are in every other list; from three words on a step names its own work.
-FEWEST_WORDS_OF_OWN = 3
+MIN_WORDS_OF_OWN = 3
 APPROVED = " (approved). "  # between the title of an approved plan and what it says first
 APPROVED_LAYER = "layer1:plan"
 
@@ -92,7 +92,7 @@ def carried_on(events: Iterable[Row]) -> dict[str, str]:
         held = [open_in[step] for step in steps if step in open_in]
         plan_of[subject] = held[-1] if held else subject
         for step, status in steps.items():
-            if status == "completed" or len(step.split()) < FEWEST_WORDS_OF_OWN:
+            if status == "completed" or len(step.split()) < MIN_WORDS_OF_OWN:
                 open_in.pop(step, None)
             else:
                 open_in[step] = plan_of[subject]
@@ -212,7 +212,7 @@ _COURTESY = re.compile(r"\b(?:can|could|would|will) you\b|\bplease\b|\blet'?s\b"
 _DECLINES = re.compile(r"\b(?:do not|don'?t|not|never|why|how|whether|if|wonder|think)\b", re.IGNORECASE)
 TITLE_CHARS = 120
 # "for the" is in every other step; more than six words are a step itself.
-_FEWEST_COMMON_WORDS, _MOST_COMMON_WORDS = 3, 6
+_MIN_COMMON_WORDS, _MAX_COMMON_WORDS = 3, 6
 _STEPS_COMPARED = 40
 STEP_CHARS = 160
 
@@ -237,7 +237,7 @@ class Plan:
 def plan_candidates(turns: Sequence[Turn], phrases: Phrasebook) -> Iterator[Candidate]:
     """Yield the plans of one thread and their steps; `turns` as for `structural_candidates`."""
     for plan in [*_todo_plans(turns), *_task_plans(turns), *_checklists(turns)]:
-        if len(plan.steps) >= FEWEST_STEPS:
+        if len(plan.steps) >= MIN_STEPS:
             yield from _as_events(plan, phrases)
     yield from _approved(turns, phrases)
 
@@ -272,7 +272,7 @@ def _checklists(turns: Sequence[Turn]) -> list[Plan]:
     for turn in turns:
         boxes = CHECKBOX.findall(own_prose(text_of(turn))) if turn["kind"] == "text" else []
         items = {step.strip(): "pending" if box == " " else "completed" for box, step in boxes if plain(step)}
-        if len(items) < FEWEST_STEPS:
+        if len(items) < MIN_STEPS:
             continue
         if not plans or not plans[-1].steps.keys() & items.keys():
             plans.append(Plan(turn, *_occasion(turns, turn)))
@@ -362,7 +362,7 @@ def request(text: str) -> str:
     ]
     for sentence in parts:
         asked = _ASKED.search(sentence)
-        if asked and latin_length(asked[1]) >= SHORTEST_CHARS // 2 and _is_request(sentence, asked):
+        if asked and latin_length(asked[1]) >= MIN_CHARS // 2 and _is_request(sentence, asked):
             return shortened(asked[1][:1].upper() + asked[1][1:].rstrip(" .!?:"), TITLE_CHARS)
     return ""
 
@@ -460,7 +460,7 @@ def _common_subject(steps: Sequence[str]) -> str:
         words = plain(step).split()
         runs = {
             tuple(words[start : start + length])
-            for length in range(_FEWEST_COMMON_WORDS, _MOST_COMMON_WORDS + 1)
+            for length in range(_MIN_COMMON_WORDS, _MAX_COMMON_WORDS + 1)
             for start in range(len(words) - length + 1)
         }
         counts.update(runs)
@@ -481,7 +481,7 @@ def _approved(turns: Sequence[Turn], phrases: Phrasebook) -> Iterator[Candidate]
         parts = passages(text_of(turn), phrases)
         first = next((part.text for part in parts if latin_length(part.text) > TERSE_CHARS), "")
         yield Candidate(
-            turn, (line_of(turn),), cut_between(f"Plan: {title}{APPROVED}{first}", LONGEST_CHARS),
+            turn, (line_of(turn),), cut_between(f"Plan: {title}{APPROVED}{first}", MAX_CHARS),
             "PLAN_CREATED", "progress", APPROVED_LAYER, "approved_plan", "user",
             subject=subject_of(str(turn["project_id"]), title),
         )  # fmt: skip

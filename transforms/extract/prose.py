@@ -9,19 +9,19 @@ from dataclasses import replace
 from cortex.hooks.prose import own_prose as self_report
 from cortex.hooks.prose.memory_types import MEMORY_TAGS
 from cortex.hooks.prose.own_prose import SIGN, own_prose
-from cortex.transforms.extract.ground.candidate import (
+from cortex.transforms.extract.language.candidate import (
     TAG_LAYER,
     Candidate,
     Turn,
     line_of,
     text_of,
 )
-from cortex.transforms.extract.ground.lexicon import Lexicon
-from cortex.transforms.extract.ground.phrases import FILE
-from cortex.transforms.extract.ground.statements import (
+from cortex.transforms.extract.language.lexicon import Lexicon
+from cortex.transforms.extract.language.phrases import FILE
+from cortex.transforms.extract.language.statements import (
     HEADING_CHARS,
-    LONGEST_CHARS,
-    SHORTEST_CHARS,
+    MAX_CHARS,
+    MIN_CHARS,
     Passage,
     passages,
     plain,
@@ -61,14 +61,14 @@ def _plan(turn: Turn, words: str) -> Iterator[Candidate]:
     head, colon, listed = words.partition(": ")
     steps = [step.strip(" ,.") for step in STEP_BREAK.split(listed if colon else words)]
     steps = [step for step in steps if step]
-    if len(steps) < self_report.FEWEST_STEPS:
+    if len(steps) < self_report.MIN_STEPS:
         head, steps = words, [words]
-    title = head if colon or len(steps) < self_report.FEWEST_STEPS else steps[0]
+    title = head if colon or len(steps) < self_report.MIN_STEPS else steps[0]
     subject = subject_of(str(turn["project_id"]), title)
     plan = _tagged(turn, "plan", f"Plan: {title}")
     yield replace(plan, subject=subject)
     for position, step in enumerate(steps, start=1):
-        text = shortened(step, LONGEST_CHARS)
+        text = shortened(step, MAX_CHARS)
         event = "PLAN_STEP_COMPLETED"
         yield replace(
             plan, text=text, event_type=event, subject=subject, step_status="pending", position=position
@@ -80,7 +80,7 @@ def _tagged(turn: Turn, name: str, words: str) -> Candidate:
     event_type, memory_type = MEMORY_TAGS.get(name, MEMORY_TAGS["context"])
     text = words if known else f"[unknown memory type '{name}'] {words}"
     return Candidate(
-        turn, (line_of(turn),), shortened(text, LONGEST_CHARS), event_type, memory_type, TAG_LAYER,
+        turn, (line_of(turn),), shortened(text, MAX_CHARS), event_type, memory_type, TAG_LAYER,
         "tag" if known else "unknown_tag", "assistant",
     )  # fmt: skip
 
@@ -106,7 +106,7 @@ def prose_candidates(turns: Sequence[Turn], lexicon: Lexicon) -> Iterator[Candid
             continue
         prose = without_tags(own_prose(text_of(turn)))
         for passage in passages(prose, phrases):
-            if latin_length(passage.text) < SHORTEST_CHARS or SIGN in passage.text.lower():
+            if latin_length(passage.text) < MIN_CHARS or SIGN in passage.text.lower():
                 continue
             marked = None if phrases.narrates.search(passage.text) else lexicon.marked_in(passage.text)
             if marked is None:
@@ -130,4 +130,4 @@ def _headed(passage: Passage, lexicon: Lexicon) -> str:
     is_named = passage.block != "paragraph" and 0 < len(heading) <= HEADING_CHARS
     if is_named and not lexicon.phrases.generic_heading.match(heading):
         text = f"{heading}: {text}"
-    return shortened(text, LONGEST_CHARS)
+    return shortened(text, MAX_CHARS)

@@ -11,9 +11,9 @@ from typing import Any
 import pyarrow as pa
 
 from cortex.hooks.echo import (
+    MIN_ECHO_CHARS,
     PROVENANCE,
     RECALL_SOURCE,
-    SHORTEST_ECHO_CHARS,
     fingerprints_of,
     marked_parts,
     marks_of,
@@ -110,7 +110,7 @@ def _without(text: str, shown: ShownLines, at: datetime | None, pasted: set[str]
         left = [part for part in parts if not is_echo(part)]
         if len(left) == len(parts):
             kept.append(line)
-        elif latin_length(" ".join(left)) >= SHORTEST_ECHO_CHARS:
+        elif latin_length(" ".join(left)) >= MIN_ECHO_CHARS:
             kept.append(" ".join(left))
     return "\n".join(kept)
 

@@ -8,15 +8,15 @@ from typing import Any
 import orjson
 
 from cortex.hooks.prose.own_prose import EDIT_TOOLS, READ_TOOLS, SHELL_TOOLS
-from cortex.transforms.extract.ground.candidate import (
+from cortex.transforms.extract.language.candidate import (
     Candidate,
     Turn,
     line_of,
     text_of,
 )
-from cortex.transforms.extract.ground.phrases import CHECK_COMMANDS
-from cortex.transforms.extract.ground.statements import (
-    LONGEST_CHARS,
+from cortex.transforms.extract.language.phrases import CHECK_COMMANDS
+from cortex.transforms.extract.language.statements import (
+    MAX_CHARS,
     cut_between,
     plain,
     prose_blocks,
@@ -27,7 +27,7 @@ from cortex.transforms.words.sentences import shortened
 LINES_KEPT = 12
 COMMAND_CHARS = 160
 CHECKS_KEPT = 4
-LONGEST_CHECK_CHARS = 90
+MAX_CHECK_CHARS = 90
 _SUBCOMMAND = re.compile(r" [a-z]+(?= |$)")  # "ruff check" and "ruff format" are two
 # A path, a test's name or an option that chooses some: how a part was checked that day. One that leaves some
 # out (`-m "not slow"`) is how the rest is checked every day.
@@ -296,7 +296,7 @@ def git_candidates(turns: Sequence[Turn]) -> Iterator[Candidate]:
 
 def _progress(call: Call, text: str, source: str, commit: str | None) -> Candidate:
     return Candidate(
-        call.turn, (line_of(call.turn), line_of(call.result)), cut_between(plain(text), LONGEST_CHARS),
+        call.turn, (line_of(call.turn), line_of(call.result)), cut_between(plain(text), MAX_CHARS),
         "TASK_COMPLETED", "progress", "layer1:git", source, "assistant", git_commit=commit,
     )  # fmt: skip
 
@@ -388,7 +388,7 @@ def _resolved(calls: Sequence[Call]) -> Candidate:
     text = f"`{command}` failed{f' ({error})' if error else ''}. Passed after changes to {names}."
     lines = (line_of(failed.turn), line_of(failed.result), line_of(passed.turn))
     return Candidate(
-        failed.result, lines, shortened(text, LONGEST_CHARS), "ERROR_RESOLVED", "gotcha", "layer1:Bash",
+        failed.result, lines, shortened(text, MAX_CHARS), "ERROR_RESOLVED", "gotcha", "layer1:Bash",
         "mended", "tool", subject=command, files=files,
     )  # fmt: skip
 

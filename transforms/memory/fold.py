@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from cortex.hooks.evidence.text import normalised
 from cortex.hooks.prose.memory_types import FACT_TYPES
-from cortex.transforms.extract.ground.candidate import is_prose_alone
+from cortex.transforms.extract.language.candidate import is_prose_alone
 from cortex.transforms.extract.plans import carried_on, plan_text
 from cortex.transforms.extract.structural import CHECKS_SUBJECT, checks_text
 from cortex.transforms.identity import content_id

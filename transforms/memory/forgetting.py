@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cortex.transforms.extract.ground.settled import FORGOTTEN
+from cortex.transforms.extract.language.settled import FORGOTTEN
 from cortex.transforms.identity import event_id
 from cortex.transforms.journal_entries import (
     Archive,
@@ -55,7 +55,7 @@ CARRIED_KINDS = ("edit", "archive", "dismiss")  # those of them that hold or quo
 
 # Wherever the words of a forgotten fact stand, they go. Shorter texts ("Run tests.") would take half of a
 # log with them; these go only if the fact itself was said.
-SHORTEST_PHRASE = 12
+MIN_PHRASE_LENGTH = 12
 
 # A record of a session shortens what it tells; so much of each statement is always there.
 RECORDED_STATEMENT_CHARS = 40
@@ -272,7 +272,7 @@ class Phrases:
     def of(cls, texts: Iterable[str | None]) -> Phrases:
         """Return what to look for; texts that are too short are left out."""
         phrases = sorted({" ".join((text or "").split()).rstrip(".!?") for text in texts})
-        long = [text for text in phrases if len(text) >= SHORTEST_PHRASE]
+        long = [text for text in phrases if len(text) >= MIN_PHRASE_LENGTH]
         return cls({words: text for words, text in zip(_compared(long), long, strict=True) if words})
 
     def patterns_in(self, texts: Sequence[str | None]) -> list[str | None]:
@@ -353,7 +353,7 @@ def statements_of(memory: Row) -> set[str]:
     ['Add a gauge queue', 'Committed 1b2c3d1 on main']
     """
     parts = (part.strip(" .")[:RECORDED_STATEMENT_CHARS] for part in _STATEMENT_END.split(memory["text"]))
-    return {part for part in parts if len(part) >= SHORTEST_PHRASE}
+    return {part for part in parts if len(part) >= MIN_PHRASE_LENGTH}
 
 
 def erased_turns(
@@ -505,8 +505,8 @@ def _frame(rows: pa.Table) -> pl.DataFrame:
 # 12).
 
 # What is left of an event's text once sentences are gone: less says nothing by itself, and extraction takes
-# nothing shorter either (extract.sentences.SHORTEST_CHARS).
-SHORTEST_LEFT = 24
+# nothing shorter either (extract.sentences.MIN_CHARS).
+MIN_LEFT_LENGTH = 24
 
 # Free text of an event; a plan's subject is an id, an error's the command that failed.
 EVENT_TEXTS = ("text", "reason", "rejected", "subject")
@@ -547,7 +547,7 @@ def _without_phrases(row: Row, patterns: Mapping[str, str | None]) -> Row | None
         if pattern:
             text_left = without_sentences(row[name], pattern).replace(FORGOTTEN, " ")
             clean[name] = " ".join(text_left.split()) or None
-    if len(clean["text"] or "") < SHORTEST_LEFT:
+    if len(clean["text"] or "") < MIN_LEFT_LENGTH:
         return None
     if clean["text"] != row["text"]:
         clean["event_id"] = event_id(row["event_type"], row["layer"], row["turn_id"], clean["text"])

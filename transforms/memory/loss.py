@@ -88,7 +88,7 @@ def rests_on_prose(row: Row) -> bool:
 
     Of a merged memory one part is enough: its text holds the words of all, and the others stand again.
     """
-    from cortex.transforms.extract.ground.candidate import is_prose_alone
+    from cortex.transforms.extract.language.candidate import is_prose_alone
 
     alone = [is_prose_alone(place["layer"], row["memory_type"]) for place in row["evidence"]]
     return any(alone) if row["source_type"] == "consolidation" else bool(alone) and all(alone)

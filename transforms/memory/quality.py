@@ -24,7 +24,7 @@ from cortex.transforms.words.slots import SlotParser, are_opposed
 SECRET_MARK = re.compile(r"\[REDACTED:[a-z0-9-]+\]")
 _LETTER = re.compile(r"[^\W\d_]")
 # Two characters of Chinese or Japanese, or syllables of Korean, are a word; four can be a statement.
-_FEWEST_UNSPACED = 4
+_MIN_UNSPACED = 4
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ def flaw_of(text: str, policy: Policy) -> str:
         return "its words say nothing by themselves"
     if _is_question(text, policy):
         return "the text is a question"
-    is_long_run = any(len(run) >= _FEWEST_UNSPACED for run in unspaced_runs(text))
+    is_long_run = any(len(run) >= _MIN_UNSPACED for run in unspaced_runs(text))
     return "" if len(set(words)) > 1 or is_long_run else "a single word is not a statement"
 
 

@@ -6,7 +6,7 @@ from collections.abc import Set as AbstractSet
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cortex.transforms.extract.ground.candidate import is_prose_alone
+from cortex.transforms.extract.language.candidate import is_prose_alone
 from cortex.transforms.journal_entries import (
     Forget,
     ImportMemory,

@@ -14,7 +14,7 @@ from typing import Any
 import re2
 
 from cortex.hooks.prose.characters import CONTROLS, ESCAPES, UNSEEN
-from cortex.spared_imports import sparing
+from cortex.stubbed_imports import stubbing
 from cortex.transforms.redaction import secret_rules
 from cortex.transforms.redaction.secret_rules import PLACE_RULES, Rule
 from cortex.transforms.redaction.secret_tokens import TOKEN_RULES
@@ -107,7 +107,7 @@ def _plain(otherwise: bytes) -> bytes:
 
 # So long, and thrown as by chance: no call of a function, though it has brackets.
 _LONG_BYTES = 40
-_LEAST_TURNS = 4  # from letters to digits or back; sha256sum has two, utf8mb4 three
+_MIN_TURNS = 4  # from letters to digits or back; sha256sum has two, utf8mb4 three
 _PLACEHOLDER_PART = re2.compile(secret_rules.PLACEHOLDER_PART)
 _HARMLESS_KEY_END = re2.compile(secret_rules.HARMLESS_KEY_END)
 _PLACEHOLDER_WORDS = frozenset(secret_rules.PLACEHOLDER_WORDS.split())
@@ -303,7 +303,7 @@ def _looks_spoken(key: str, value: str) -> bool:
     has_inside = re.search(r"[a-z0-9][A-Z]|[!#%&*+?@~^$=]", value) is not None
     turns = len(re.findall(r"[A-Za-z]\d|\d[A-Za-z]", value))
     is_name = re.fullmatch(r"[A-Za-z][a-z]{4,}\d[A-Z][a-z]{2,}", value) is not None  # authentication2Flow
-    is_thrown = has_inside or turns >= _LEAST_TURNS
+    is_thrown = has_inside or turns >= _MIN_TURNS
     return is_thrown and not is_name and len(value) >= 8 and _looks_stated(key, value)
 
 
@@ -614,7 +614,7 @@ def _ours(rule: Rule) -> tuple[str, _Compiled]:
 
 def _keyword_rules(rules: Iterable[Rule]) -> Iterator[tuple[str, _Compiled]]:
     """Yield rules on names such as password and api_key, by detect-secrets' list of names and ours."""
-    with sparing(*_SPARED):
+    with stubbing(*_SPARED):
         from detect_secrets.plugins.keyword import DENYLIST
 
     names = "|".join((*secret_rules.KEY_NAMES, *DENYLIST))
@@ -630,7 +630,7 @@ def _keyword_rules(rules: Iterable[Rule]) -> Iterator[tuple[str, _Compiled]]:
 def _detector_rules() -> Iterator[tuple[str, _Compiled]]:
     """Yield detect-secrets' own patterns; those with look-around stay with `re`, behind an RE2 prefilter."""
     # Imported where the rules are compiled: it takes .1 s, and many commands that look at the store do not.
-    with sparing(*_SPARED):
+    with stubbing(*_SPARED):
         from detect_secrets.core.plugins.util import get_mapping_from_secret_type_to_class
         from detect_secrets.plugins.base import RegexBasedDetector
 

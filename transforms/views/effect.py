@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from cortex.hooks.prose.own_prose import EDIT_TOOLS, READ_TOOLS, own_prose
 from cortex.transforms.database import query
-from cortex.transforms.extract.ground.phrases import Phrasebook
+from cortex.transforms.extract.language.phrases import Phrasebook
 from cortex.transforms.policy import Policy
 from cortex.transforms.schemas import METRICS, UTC_US, Row, arrow_of, column, values
 from cortex.transforms.views.metrics import ANSWER, shown_calls
@@ -27,7 +27,7 @@ SESSIONS_BACK = 5
 # As long as an answer of a slow command; whoever is away for longer is not at work.
 PAUSE_MINUTES = 5.0
 # A question of fewer words with a topic ("And the tests?") is another one each time.
-_FEWEST_WORDS = 3
+_MIN_WORDS = 3
 
 HANDED = arrow_of(
     [
@@ -105,7 +105,7 @@ def asked_again(turns: pa.Table, policy: Policy) -> pa.Table:
             if phrases.procedure.search(question) or phrases.offer.search(question):
                 continue
             fact = vocabulary.fact(question)
-            if len(fact.word_set - WORDING) >= _FEWEST_WORDS:
+            if len(fact.word_set - WORDING) >= _MIN_WORDS:
                 questions[project, session].append(fact)
     rows = []
     for project, sessions in began.items():
@@ -140,9 +140,9 @@ def _is_same(a: Fact, b: Fact, least: float) -> bool:
 # -- Differences between two sides, with intervals.
 
 # With fewer sessions on a side, one of another kind moves the mean by more than any effect would.
-FEWEST_SESSIONS = 8
+MIN_SESSIONS = 8
 # A project counts over all with this many on each side: of one session alone, no spread is known.
-_FEWEST_OF_A_PROJECT = 2
+_MIN_OF_A_PROJECT = 2
 # Six measures are looked at together, and of skewed ones a bootstrap of few sessions is too sure: at 95 %, up
 # to 12 in 100 histories without an effect differed in a measure, at 99 % at most 4 (tests of this module).
 CONFIDENCE = 0.99
@@ -162,7 +162,7 @@ class EffectDifference:
     """
     A measure on both sides: means, and the difference of the second to the first with its 99 % interval.
 
-    `base_sessions` and `sessions` are those that have the measure. With fewer than FEWEST_SESSIONS on a side
+    `base_sessions` and `sessions` are those that have the measure. With fewer than MIN_SESSIONS on a side
     the figures are None. Over several projects the means are weighted alike on both sides.
     """
 
@@ -245,9 +245,9 @@ def difference(measure: str, strata: Sequence[tuple[Sequence[float], Sequence[fl
     >>> difference("corrections", [([1.0] * 8, [0.0] * 8)]).verdict
     'lower'
     """
-    kept = [sides for sides in strata if min(map(len, sides)) >= _FEWEST_OF_A_PROJECT]
+    kept = [sides for sides in strata if min(map(len, sides)) >= _MIN_OF_A_PROJECT]
     counts = sum(len(base) for base, _ in kept), sum(len(others) for _, others in kept)
-    if min(counts) < FEWEST_SESSIONS:
+    if min(counts) < MIN_SESSIONS:
         return EffectDifference(measure, *counts)
     weights: NDArray[np.float64] = np.array([len(a) * len(b) / (len(a) + len(b)) for a, b in kept])
     weights /= weights.sum()
@@ -263,7 +263,7 @@ def difference(measure: str, strata: Sequence[tuple[Sequence[float], Sequence[fl
 
 
 def interval(numbers: Sequence[float]) -> tuple[float, float, float]:
-    """Return the mean of at least FEWEST_SESSIONS numbers and its 99 % interval, as `difference` makes it."""
+    """Return the mean of at least MIN_SESSIONS numbers and its 99 % interval, as `difference` makes it."""
     tail = _tail(len(numbers) - 1)
     drawn = _resampled(numbers, np.random.default_rng(_SEED))
     low, high = np.quantile(drawn, (tail, 1 - tail))

@@ -18,7 +18,7 @@ from cortex.hooks.identity import CITED_ID_CHARS, content_id
 from cortex.hooks.prose.own_prose import EDIT_TOOLS, READ_TOOLS
 from cortex.hooks.shown import COUNTED_AS, shown_in
 from cortex.transforms.database import query
-from cortex.transforms.extract.ground.phrases import Phrasebook
+from cortex.transforms.extract.language.phrases import Phrasebook
 from cortex.transforms.extract.plans import plan_continuity
 from cortex.transforms.policy import Policy
 from cortex.transforms.schemas import (
@@ -55,7 +55,7 @@ DECISION_COLUMNS = [
     *("event_id", "project_id", "session_id", "event_type", "memory_type", "text", "rejected", "confidence"),
     "said_at",
 ]
-_FEWEST_WORDS = 2  # a name alone is a subject and no decision
+_MIN_WORDS = 2  # a name alone is a subject and no decision
 # What was said to a person's words, and what they did not choose.
 ANSWER = " → "  # stores of before hold a person's words with the answer they got behind it
 ASIDE = re.compile(r" \((?:asked|said when refusing)[^()]*\)|; not: .*$|\((?:[^()]|\([^()]*\))*\)")
@@ -189,7 +189,7 @@ def _says_again(earlier: Decision, later: Decision, vocabulary: Vocabulary, leas
     shared = a.word_set & b.word_set
     return (
         earlier.is_rejection == later.is_rejection
-        and len(shared) >= _FEWEST_WORDS
+        and len(shared) >= _MIN_WORDS
         and share_of_fewer(a.word_set, b.word_set) >= least
         and (earlier.names <= later.names or later.names <= earlier.names)
         and not (a.numbers ^ b.numbers and a.numbers and b.numbers)
@@ -203,7 +203,7 @@ def _proposes(earlier: Decision, later: Decision, vocabulary: Vocabulary, least:
     return (
         not later.is_rejection
         and lost <= later.chosen.word_set
-        and (len(lost) >= _FEWEST_WORDS or bool(lost & earlier.lost_names))
+        and (len(lost) >= _MIN_WORDS or bool(lost & earlier.lost_names))
     )
 
 
@@ -344,7 +344,7 @@ NAMES = arrow_of(
 TURN_COLUMNS_OF_USE = ["session_id", "agent_id", "kind", "said_at", "text", "tool_input"]
 TURN_COLUMNS_OF_INPUTS = ["session_id", "turn_id", "said_at", "reader_version"]
 # Shorter names occur by chance ("md", "v1"); of many names the first are those of the statement itself.
-_SHORTEST_NAME, _MOST_NAMES = 4, 12
+_MIN_NAME_LENGTH, _MAX_NAMES = 4, 12
 _HAS_LETTERS = re.compile(r"[^\W\d_]{2}")
 
 
@@ -375,8 +375,8 @@ def memory_names(memories: Iterable[Row], vocabulary: Vocabulary) -> pa.Table:
         files = [name.casefold().rstrip("/").rpartition("/")[2] for name in memory["files"]]
         spoken = sorted(vocabulary.fact(memory["text"]).names)
         names = [name.strip("`'\".,:;()") for name in dict.fromkeys((*spoken, *files))]
-        kept = [name for name in names if len(name) >= _SHORTEST_NAME and _HAS_LETTERS.search(name)]
-        rows += [{"memory_id": memory["memory_id"], "name": name} for name in kept[:_MOST_NAMES]]
+        kept = [name for name in names if len(name) >= _MIN_NAME_LENGTH and _HAS_LETTERS.search(name)]
+        rows += [{"memory_id": memory["memory_id"], "name": name} for name in kept[:_MAX_NAMES]]
     return pa.Table.from_pylist(rows, schema=NAMES)
 
 

@@ -28,7 +28,7 @@ from cortex.transforms.words.slots import WORDING
 
 _TEXT_CHARS = 160
 # One word in common, or a name alone ("API"), is chance.
-_FEWEST_WORDS = 2
+_MIN_WORDS = 2
 # The share of the shorter one's words by which decisions of different sessions count as one.
 _SAME_WORDS_SHARE = 0.6
 _COLUMNS = ["event_id", "session_id", "event_type", "said_at", "text", "files", "git_commit", "layer"]
@@ -200,7 +200,7 @@ def _about(decisions: Iterable[Row], events: Iterable[Row], policy: Policy) -> I
                 continue
             own = own or _subject(chosen, row["files"], vocabulary, technologies)
             shared = own.words & other.words
-            is_named = len(shared) >= _FEWEST_WORDS and bool(shared & own.names)
+            is_named = len(shared) >= _MIN_WORDS and bool(shared & own.names)
             if is_named or own.files & other.files:
                 yield {"memory_id": row["memory_id"], "event_id": event["event_id"]}
 
@@ -209,7 +209,7 @@ def _is_about(own: _Subject, other: _Subject) -> bool:
     """Return whether a commit changes a file that a decision names, or says most of what it says."""
     shared = own.words & other.words
     is_alike = bool(shared & own.names) or share_of_fewer(own.words, other.words) >= _SAME_WORDS_SHARE
-    return bool(own.files & other.files) or (len(shared) >= _FEWEST_WORDS and is_alike)
+    return bool(own.files & other.files) or (len(shared) >= _MIN_WORDS and is_alike)
 
 
 def _subject(

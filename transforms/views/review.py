@@ -27,7 +27,7 @@ from cortex.transforms.words.sentences import share_of_all
 
 CONTRADICTION, STALE, MERGE, EVERYWHERE = "contradiction", "stale", "merge", "global"
 # Two texts that share a smaller part of their words are not compared by what they say.
-_LEAST_SHARE = 0.2
+_MIN_SHARE = 0.2
 
 
 @dataclass(frozen=True)
@@ -192,7 +192,7 @@ def _known_in(text: str, memories: pa.Table, policy: Policy) -> str | None:
 
 
 def _may_say_the_same(row: Row, other: Row) -> bool:
-    return share_of_all(word_set(row["text"]), word_set(other["text"])) >= _LEAST_SHARE
+    return share_of_all(word_set(row["text"]), word_set(other["text"])) >= _MIN_SHARE
 
 
 def _everywhere(group: Sequence[Row]) -> Iterator[Item]:

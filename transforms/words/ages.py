@@ -107,7 +107,7 @@ def counted(count: int, noun: str) -> str:
 # -- Who said a memory, in words: a colleague by name, and whether a team reviewed it.
 
 COLLEAGUE = "colleague"
-LONGEST_AUTHORS = 66  # characters, of all names together
+MAX_AUTHORS_LENGTH = 66  # characters, of all names together
 HELD_LAYERS = (TEAM_LAYER, SHARED_LAYER)
 _WORDS = ((TEAM_LAYER, "reviewed"), (SHARED_LAYER, "shared"), (WITHDRAWN_LAYER, "withdrawn"))
 
@@ -148,7 +148,7 @@ def speaker_of(memory: Row) -> str:
     """
     endorsement = endorsement_of(memory)
     if memory["trust"] == COLLEAGUE and endorsement:
-        return f"{COLLEAGUE} {' and '.join(authors_of(memory))[:LONGEST_AUTHORS]} ({endorsement})"
+        return f"{COLLEAGUE} {' and '.join(authors_of(memory))[:MAX_AUTHORS_LENGTH]} ({endorsement})"
     return f"{memory['trust']} ({endorsement})" if endorsement else str(memory["trust"])
 
 

@@ -11,11 +11,11 @@ from typing import Any
 
 from cortex.hooks.prose.memory_types import MEMORY_TAGS, WRITTEN_TAGS
 from cortex.hooks.prose.own_prose import without_pasted
-from cortex.transforms.extract.ground.candidate import PERSON, Turn, text_of
+from cortex.transforms.extract.language.candidate import PERSON, Turn, text_of
 from cortex.transforms.policy import Policy
 from cortex.transforms.redaction.redact import kinds_of_secret, redact
 from cortex.transforms.schemas import TRUSTS
-from cortex.transforms.words.orders import FROM_OTHERS, FROM_PERSON, OTHERS, objection_to
+from cortex.transforms.words.prompt_injection import FROM_OTHERS, FROM_PERSON, OTHERS, injection_reason
 from cortex.transforms.words.sentences import long_words, share_of_fewer, shortened
 from cortex.transforms.writer.rendering import PERSONS, PROSE_KIND
 from cortex.transforms.writer.request import ModelRequest, Prompt
@@ -149,10 +149,10 @@ def _share(given: Mapping[str, Any], name: str) -> float:
 # repetitions.
 
 # The shortest words of a person that settle something: "use pnpm", "npm".
-SHORTEST_QUOTE_CHARS = 3
-SHORTEST_WRITTEN_CHARS = 12
+MIN_QUOTE_CHARS = 3
+MIN_WRITTEN_CHARS = 12
 # A model that copies adds, drops or moves a word: so much of a quote is exact, in a row.
-EXACT_SHARE, FEWEST_EXACT_CHARS = 0.75, 20
+EXACT_SHARE, MIN_EXACT_CHARS = 0.75, 20
 # Two facts of one answer with this much of the shorter one's words say the same.
 REPETITION_WORDS_SHARE = 0.8
 # Turns around a cited one in which its numbers may stand: a call and its result, a question and its answer.
@@ -160,7 +160,7 @@ NEAR_TURNS = 3
 # Of the parts of a command or a path so many may be somebody's placeholder.
 LACKING_SHARE = 0.25
 # A number of one digit is counted more often than quoted; a port, a year or #94 is no other by chance.
-FEWEST_DIGITS, DIGITS_OF_ANYWHERE = 2, 4
+MIN_DIGITS, DIGITS_OF_ANYWHERE = 2, 4
 # A word at least so long is known by another ending: devDependency, devDependencies.
 INFLECTED_CHARS = 8
 # What of two inflected words must be the same: "commits" and "committed", "store" and "storing".
@@ -250,7 +250,7 @@ class SessionTurns:
         It may have left something out, if it says so, and be off by a word where the turn is cited.
         """
         bare = _bare(quote)
-        if len(bare) < SHORTEST_QUOTE_CHARS:
+        if len(bare) < MIN_QUOTE_CHARS:
             # "A", "ok": a person's whole answer settles something however short it is.
             return next((at for at in cited if bare and bare == self._answers[at]), None)
         if (exact := next((at for at in cited if bare in self._bare[at]), None)) is not None:
@@ -258,19 +258,19 @@ class SessionTurns:
         parts = [part for part in map(_bare, _ELLIPSIS.split(quote)) if part]
         if (near := next((at for at in cited if self._has_most(at, parts)), None)) is not None:
             return near
-        others = enumerate(self._bare) if cited and len(bare) >= FEWEST_EXACT_CHARS else ()
+        others = enumerate(self._bare) if cited and len(bare) >= MIN_EXACT_CHARS else ()
         return next((at for at, text in others if bare in text), None)
 
     def _has_most(self, at: int, parts: Sequence[str]) -> bool:
         """Return whether a turn has the parts of a quote in their order; of a single one most, in a row."""
         text = self._bare[at]
         if len(parts) > 1:
-            return all(len(part) >= SHORTEST_QUOTE_CHARS for part in parts) and bool(
+            return all(len(part) >= MIN_QUOTE_CHARS for part in parts) and bool(
                 re.search(".*?".join(map(re.escape, parts)), text, re.DOTALL)
             )
         quote = "".join(parts)
         chars = math.ceil(len(quote) * EXACT_SHARE)
-        starts = range(len(quote) - chars + 1) if chars >= FEWEST_EXACT_CHARS else ()
+        starts = range(len(quote) - chars + 1) if chars >= MIN_EXACT_CHARS else ()
         return any(quote[start : start + chars] in text for start in starts)
 
     def missing(self, text: str, cited: Sequence[int]) -> str:
@@ -284,7 +284,7 @@ class SessionTurns:
             is_near = number in numbers or _digits(number) in _digits(around)
             is_name = digits >= DIGITS_OF_ANYWHERE or unnamed[: match.start()].endswith("#")
             is_known = is_near or (is_name and _digits(number) in self._numbers)
-            if digits >= FEWEST_DIGITS and not is_known:
+            if digits >= MIN_DIGITS and not is_known:
                 return number
         for match in _NAME.finditer(text):
             name = match[1] or match[2]
@@ -402,7 +402,7 @@ def checked_facts(
 
 
 def _fault(fact: WrittenFact, evidence: SessionTurns, cited: Sequence[int], quoted_at: int | None) -> str:
-    if len(fact.statement) < SHORTEST_WRITTEN_CHARS:
+    if len(fact.statement) < MIN_WRITTEN_CHARS:
         return "says nothing"
     if fact.fact_type not in FACT_KINDS or fact.state not in STATES:
         return "of no known type or state"
@@ -449,10 +449,10 @@ def _order_in(fact: WrittenFact, trust: str, turns: Sequence[Turn], policy: Poli
     That they need not be asked, the person may say: in the quoted turn, and nobody for them.
     """
     secondary = (fact.caveat, fact.why, fact.instead_of, fact.subject, fact.summary, *fact.tags)
-    is_persons_word = trust == "user" and objection_to(text_of(turns[0]), policy, (OTHERS,))
-    return objection_to(
+    is_persons_word = trust == "user" and injection_reason(text_of(turns[0]), policy, (OTHERS,))
+    return injection_reason(
         fact.statement, policy, FROM_PERSON if is_persons_word else FROM_OTHERS
-    ) or objection_to("\n".join(filter(None, secondary)), policy)
+    ) or injection_reason("\n".join(filter(None, secondary)), policy)
 
 
 def _is_asked(quote: str, turn: Turn) -> bool:

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cortex.hooks.prose.memory_types import FACT_TYPES
-from cortex.transforms.extract.ground.candidate import TAG_LAYER
+from cortex.transforms.extract.language.candidate import TAG_LAYER
 from cortex.transforms.identity import content_id
 from cortex.transforms.memory.fold import memory_id
 from cortex.transforms.memory.link import Pairs

@@ -160,9 +160,9 @@ COMMIT_CHARS = 160
 # More ids than any answer can mean: what comes after them is not looked at.
 NAMES_READ = 2_000
 # Fewer lines of fewer sessions need no order: a brief holds some twenty.
-FEWEST_LINES, FEWEST_SESSIONS = 15, 2
+MIN_LINES, MIN_SESSIONS = 15, 2
 # An order that tells fewer of what holds is none: today's choice says more.
-FEWEST_ORDERED, FEWEST_ORDERED_SHARE = 6, 0.5
+MIN_ORDERED, MIN_ORDERED_SHARE = 6, 0.5
 _WORD = re.compile(r"\w+")
 _NAME_OR_NUMBER = re.compile(r"`[^`]+`|\S*[\d_/]\S*|\b[a-z]+[A-Z]\w*")
 
@@ -255,7 +255,7 @@ def is_project_due(lines: Sequence[Row], replies: pa.Table) -> bool:
     What a consolidation made of known facts is nothing new. One session was read whole: while few lines come
     from it alone, nothing of it overtakes another and a brief has room for all.
     """
-    if len(lines) <= FEWEST_LINES and len(_numbers(lines)) < FEWEST_SESSIONS:
+    if len(lines) <= MIN_LINES and len(_numbers(lines)) < MIN_SESSIONS:
         return False
     last = _last_reply(replies, is_believed=False)  # a refusal is an answer too: it is not asked for again
     seen = set(last["known"]) if last else set()
@@ -542,7 +542,7 @@ def _believed_order(
             groups_named |= {group} if group is not None else set()
     facts = [row["memory_id"] for row in memories.values() if row["memory_type"] != "outcome"]
     holding = sum(name not in gone for name in facts)
-    return ordered if len(ordered) >= min(FEWEST_ORDERED, holding * FEWEST_ORDERED_SHARE) else []
+    return ordered if len(ordered) >= min(MIN_ORDERED, holding * MIN_ORDERED_SHARE) else []
 
 
 def _words(text: str) -> list[str]:

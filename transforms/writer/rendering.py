@@ -8,8 +8,8 @@ from datetime import datetime, timedelta
 
 from cortex.hooks.prose.own_prose import EDIT_TOOLS, SHELL_TOOLS
 from cortex.transforms.extract.events import is_sent_by_program
-from cortex.transforms.extract.ground.candidate import Turn, text_of
-from cortex.transforms.extract.ground.phrases import CHECK_COMMANDS
+from cortex.transforms.extract.language.candidate import Turn, text_of
+from cortex.transforms.extract.language.phrases import CHECK_COMMANDS
 from cortex.transforms.extract.structural import field_text, input_of, objects_of
 from cortex.transforms.schemas import EPOCH, Row
 from cortex.transforms.words.ages import counted
@@ -41,7 +41,7 @@ SUMMARY_CHARS = 12_000
 # What a program says in a prompt's place: how it begins says what it is.
 PROGRAM_CHARS = 400
 # A command with its options; a commit's message is cut after its first lines.
-LONGEST_CALL_CHARS = 360
+MAX_CALL_CHARS = 360
 # As much as a turn keeps of what an edit took out or put in, with the mark where that was cut.
 EDIT_CHARS = 340
 ARGUMENT_CHARS = 140
@@ -164,7 +164,7 @@ def _call(turn: Turn) -> str:
         return f"{tool} {shortened_in_middle('; '.join(tasks), TASKS_CHARS)}"
     if tool == "TaskUpdate":
         return f"{tool} {field_text(given, 'taskId')} {field_text(given, 'status')}"
-    words = f"{tool} {_in_line(text_of(turn), LONGEST_CALL_CHARS)}"
+    words = f"{tool} {_in_line(text_of(turn), MAX_CALL_CHARS)}"
     if tool in EDIT_TOOLS:
         before, after = field_text(given, "old_string"), field_text(given, "new_string")
         begins = field_text(given, "content")

@@ -203,7 +203,7 @@ class Reply:
 
 # The longest context has 1,000,000 tokens, and a client asks again up to three times by itself. More is no
 # count of tokens, and would be no number for the ledger either.
-MOST_TOKENS = 10_000_000
+MAX_TOKENS = 10_000_000
 _INPUT = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
 
 
@@ -225,7 +225,7 @@ def _count(usage: Mapping[str, Any], name: str) -> int:
     count = usage.get(name)
     if count is None:
         return 0
-    if type(count) is not int or not 0 <= count <= MOST_TOKENS:
+    if type(count) is not int or not 0 <= count <= MAX_TOKENS:
         raise _impossible()
     return count
 

@@ -16,7 +16,7 @@ from cortex.transforms.extract.events import (
     threads_by_session,
     with_prompts_of_person,
 )
-from cortex.transforms.extract.ground.candidate import text_of
+from cortex.transforms.extract.language.candidate import text_of
 from cortex.transforms.extract.structural import COMMIT, commit_message
 from cortex.transforms.policy import Policy
 from cortex.transforms.redaction.redact import redact
@@ -220,7 +220,7 @@ def _pieces_in_frame(text: str) -> str:
 ID_CHARS = 10
 KNOWN_CHARS = 420
 # Fewer words settle and ask nothing: "hi", "thanks".
-FEWEST_LINES = 2
+MIN_LINES = 2
 # What a piece's request says around the piece.
 PIECE_TOKENS = 200
 _CLOSING = (
@@ -279,7 +279,7 @@ def session_requests(
         main = [thread for thread in threads if thread[0]["agent_id"] is None]
         is_led = any(is_led_by_person(thread) for thread in main)
         lines = session_lines([with_prompts_of_person(thread) for thread in main]) if is_led else []
-        if len(lines) >= FEWEST_LINES:
+        if len(lines) >= MIN_LINES:
             requests += reading.requests(lines)
     return requests
 

@@ -13,21 +13,21 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cortex.hooks.evidence.statements import OUTCOME_PARTS
-from cortex.transforms.extract.ground.candidate import (
+from cortex.transforms.extract.language.candidate import (
     EXTRACTOR_VERSION,
     TAG_LAYER,
     Turn,
     line_of,
 )
-from cortex.transforms.extract.ground.phrases import FILE
-from cortex.transforms.extract.ground.statements import cut_between
+from cortex.transforms.extract.language.phrases import FILE
+from cortex.transforms.extract.language.statements import cut_between
 from cortex.transforms.extract.outcome import UNSAID, is_work, subject_of_session
 from cortex.transforms.extract.prose import SUREST
 from cortex.transforms.identity import content_id, event_id
 from cortex.transforms.policy import Policy
 from cortex.transforms.redaction.redact import redact
 from cortex.transforms.schemas import EPOCH, EVENTS, TRUSTS, Row
-from cortex.transforms.words.orders import OUTCOMES, REASONS, objection_to
+from cortex.transforms.words.prompt_injection import OUTCOMES, REASONS, injection_reason
 from cortex.transforms.words.sentences import STATEMENT, sentences, shortened
 from cortex.transforms.writer.answer import (
     BEYOND,
@@ -271,7 +271,7 @@ def _fact_row(
     event_type, memory_type = FACT_KINDS.get(fact.fact_type, FACT_KINDS["context"])
     statement = statement_of(fact) or "(no statement)"
     rests_on = checked.turns or tuple(turn for turn in read if turn is not None)[:1]
-    is_borrowed = checked.trust != "user" and objection_to(fact.why, policy, (REASONS,))
+    is_borrowed = checked.trust != "user" and injection_reason(fact.why, policy, (REASONS,))
     reason = "" if is_borrowed else shortened(fact.why, _WHY_CHARS)
     row = _row(reply, event_type, memory_type, statement, rests_on, policy)
     row.update(
@@ -346,9 +346,9 @@ def outcome_text(outcome: WrittenOutcome, evidence: SessionTurns, policy: Policy
     def part(words: str, chars: int) -> str:
         if not may_speak:
             spoken = sentences(words, STATEMENT)
-            words = " ".join(each for each in spoken if not objection_to(each, policy, (OUTCOMES,)))
+            words = " ".join(each for each in spoken if not injection_reason(each, policy, (OUTCOMES,)))
         bare = _PART.sub(r"\1 ", cut_between(words, chars)).rstrip(" .。:;")
-        return "" if evidence.missing(words, everywhere) or objection_to(words, policy) else bare
+        return "" if evidence.missing(words, everywhere) or injection_reason(words, policy) else bare
 
     goal, came_of_it = part(outcome.goal, _GOAL_CHARS), part(outcome.outcome, _OUTCOME_CHARS)
     proved = part(outcome.proved, _PROVED_CHARS)

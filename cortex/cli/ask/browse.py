@@ -278,18 +278,18 @@ def _status(status: str, replaced_by: str | None) -> str:
 
 # -- The command `related`: what a memory is linked to.
 
-_MOST_STEPS = 4
+_MAX_STEPS = 4
 
 
 @command("related", "Show the memories linked to a memory.", place=80)
 @click.argument("id")
 @click.option(
     "--steps",
-    type=click.IntRange(1, _MOST_STEPS),
+    type=click.IntRange(1, _MAX_STEPS),
     default=2,
     show_default=True,
     metavar="COUNT",
-    help=f"Maximum number of links in between (up to {_MOST_STEPS}).",
+    help=f"Maximum number of links in between (up to {_MAX_STEPS}).",
 )
 @LIMIT
 def related(context: Context, id: str, steps: int, limit: int) -> Answer:

@@ -91,7 +91,7 @@ def serve(context: Context, port: int, cron: str) -> Answer:
     time. Nothing keeps running after it ends.
     """
 
-    from cortex.flows.operations.care import serve
+    from cortex.flows.operations.maintain import serve
 
     def tell(address: str) -> None:
         hint(f"Prefect's pages over the runs of {context.home}: {address} (ready in about 10 s; Ctrl-C ends)")

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from cortex.flows.context import Context
-    from cortex.flows.operations.care.cost import CostReport, CostRow, PlannedStage, WritingPlan
-    from cortex.flows.operations.care.report import ProjectStats
-    from cortex.flows.operations.care.status import ProjectCounts, Status, WritingProgress
+    from cortex.flows.operations.maintain.cost import CostReport, CostRow, PlannedStage, WritingPlan
+    from cortex.flows.operations.maintain.report import ProjectStats
+    from cortex.flows.operations.maintain.status import ProjectCounts, Status, WritingProgress
     from cortex.storage.model_failure import ModelFailure
     from cortex.storage.published.reports import RunProgress
     from cortex.transforms.schemas import Row
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 @command("status", "Show what is stored, what is waiting and how the last run went.", place=100)
 def status(context: Context) -> Answer:
     """Show what is stored, what is waiting and how the last run went."""
-    from cortex.flows.operations.care import status
+    from cortex.flows.operations.maintain import status
 
     state = status.read_status(context)
     return Answer(_as_dict(state), list(_lines(state)))
@@ -171,7 +171,7 @@ COLUMNS_OF_SESSIONS = (
     "chose: decisions; twice: decisions made before; again: proposals of what was rejected before."
 )
 TREND_SESSIONS = 8
-MOST_STDIN_BYTES = 1024 * 1024
+MAX_STDIN_BYTES = 1024 * 1024
 TREND = "Trend: corrections by prompt,"
 
 
@@ -189,7 +189,7 @@ def stats(context: Context, project: str | None, is_piped: bool) -> Answer:
     twice    decisions that an earlier session had already made
     again    proposals of what an earlier session rejected; by project both
     """
-    from cortex.flows.operations.care import report as stats
+    from cortex.flows.operations.maintain import report as stats
 
     if is_piped:
         context = replace(context, folder=_folder_on_stdin())
@@ -227,7 +227,7 @@ def _folder_on_stdin() -> Path:
     from cortex.transforms.errors import UsageError
 
     try:
-        folders = folders_named_in(json.loads(sys.stdin.buffer.read(MOST_STDIN_BYTES)))
+        folders = folders_named_in(json.loads(sys.stdin.buffer.read(MAX_STDIN_BYTES)))
     except (ValueError, AttributeError):
         folders = []
     if not folders:
@@ -335,7 +335,7 @@ def audit(
 
     The log holds no text of a call; of a question it holds only the length.
     """
-    from cortex.flows.operations.care import audit
+    from cortex.flows.operations.maintain import audit
 
     begin = since.replace(tzinfo=UTC) if since else None
     end = until.replace(tzinfo=UTC) + timedelta(days=1) if until else None
@@ -382,7 +382,7 @@ PLOT_CHARS = 40
 @command("cost", "Show language model costs.", place=160)
 def cost(context: Context) -> Answer:
     """Show language model costs by day, purpose, model and project."""
-    from cortex.flows.operations.care import cost
+    from cortex.flows.operations.maintain import cost
 
     report = cost.read_cost(context)
     today = report.today
@@ -435,7 +435,7 @@ PLAN_HEADINGS = ("sessions", "requests", "tokens in", "tokens out", "$", "$ in b
 @command("plan", "Show pending language model requests and their price.", place=140)
 def plan(context: Context) -> Answer:
     """Show the next language model requests: sessions, requests, tokens, dollars, minutes."""
-    from cortex.flows.operations.care import cost as plan
+    from cortex.flows.operations.maintain import cost as plan
 
     planned = plan.read_plan(context)
     table = Listing(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from cortex.cli.answer import ALL_PROJECTS, PROJECT_OPTION, Answer, Listing, command
-from cortex.storage.ground.place import install_extra
+from cortex.storage.filesystem.place import install_extra
 from cortex.transforms.errors import UsageError
 from cortex.transforms.words.ages import counted
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from cortex.flows.context import Context
-    from cortex.flows.operations.care.report import EffectReport
+    from cortex.flows.operations.maintain.report import EffectReport
     from cortex.transforms.views.effect import EffectComparison, EffectDifference
 
 
@@ -54,8 +54,8 @@ def report(
     With --effect: what changed with memory. Compares sessions before a project's first brief with those after
     it, and after it those that were shown memories with those that were not, with 99 % intervals.
     """
-    from cortex.flows.operations.care import report
-    from cortex.flows.operations.care.report import report_html, report_markdown
+    from cortex.flows.operations.maintain import report
+    from cortex.flows.operations.maintain.report import report_html, report_markdown
 
     if is_effect:
         if month or as_page or output:
@@ -127,7 +127,7 @@ def _comparison_dict(comparison: EffectComparison) -> dict[str, object]:
 
 
 def _comparison_lines(comparison: EffectComparison, name: str, label: str) -> Iterator[str | Listing]:
-    from cortex.transforms.views.effect import FEWEST_SESSIONS, TOO_FEW
+    from cortex.transforms.views.effect import MIN_SESSIONS, TOO_FEW
 
     first, second, *heads = SIDES[name]
     counts = [counted(count, "session") for count in (comparison.base_sessions, comparison.sessions)]
@@ -139,7 +139,7 @@ def _comparison_lines(comparison: EffectComparison, name: str, label: str) -> It
         ]
     sides = f"{f'{label}: ' if label else ''}{first}: {counts[0]}; {second}: {counts[1]}"
     if not comparison.is_enough:
-        needed = f"it takes {FEWEST_SESSIONS} on each side, in the same projects"
+        needed = f"it takes {MIN_SESSIONS} on each side, in the same projects"
         yield f"{sides}. {TOO_FEW.capitalize()}: {needed}."
         return
     rows = [_difference_row(each) for each in comparison.differences]

@@ -9,7 +9,7 @@ import click
 from cortex.cli.answer import PROJECT_OPTION, Answer, command, current_context, current_home, group
 
 if TYPE_CHECKING:
-    from cortex.flows.operations.care.config import Setting, SettingChange
+    from cortex.flows.operations.maintain.config import Setting, SettingChange
 
 NAMED_PROJECT = click.option("--project", metavar="NAME", help="Only for this project (name, id or path).")
 
@@ -33,7 +33,7 @@ def list_all(project: str | None) -> Answer:
 @PROJECT_OPTION
 def get(key: str, project: str | None) -> Answer:
     """Print the value of the setting KEY."""
-    from cortex.flows.operations.care import config
+    from cortex.flows.operations.maintain import config
 
     setting = config.get_setting(current_home(), key, project, current_context)
     return Answer(_as_dict(setting), [_value(setting)])
@@ -45,7 +45,7 @@ def get(key: str, project: str | None) -> Answer:
 @NAMED_PROJECT
 def set_value(key: str, value: tuple[str, ...], project: str | None) -> Answer:
     """Set KEY to VALUE in config.toml; several values make a list."""
-    from cortex.flows.operations.care import config
+    from cortex.flows.operations.maintain import config
 
     change = config.set_setting(current_home(), key, value, project, current_context)
     where = f" for {change.project}" if change.project else ""
@@ -69,7 +69,7 @@ def set_value(key: str, value: tuple[str, ...], project: str | None) -> Answer:
 @NAMED_PROJECT
 def unset(key: str, project: str | None) -> Answer:
     """Remove the setting KEY from config.toml."""
-    from cortex.flows.operations.care import config
+    from cortex.flows.operations.maintain import config
 
     change = config.unset_setting(current_home(), key, project, current_context)
     data = {"key": key, "removed": change.is_changed, "acts": change.acts}
@@ -84,7 +84,7 @@ def _removal(key: str, change: SettingChange) -> str:
 
 
 def _list(project: str | None) -> Answer:
-    from cortex.flows.operations.care import config
+    from cortex.flows.operations.maintain import config
 
     settings = config.list_settings(current_home(), project, current_context)
     lines = [

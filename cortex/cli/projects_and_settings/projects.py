@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from cortex.flows.context import Context
-    from cortex.flows.operations.change.projects import Projects
+    from cortex.flows.operations.edit.projects import Projects
     from cortex.storage.projects.projects import Project
 
 
@@ -42,7 +42,7 @@ def list_projects(context: Context) -> Answer:
 
 
 def _listed(context: Context) -> Answer:
-    from cortex.flows.operations.change import projects
+    from cortex.flows.operations.edit import projects
 
     listed = projects.list_projects(context)
     data = {
@@ -83,7 +83,7 @@ def _with(merged: tuple[str, ...]) -> list[str]:
 @click.argument("name")
 def rename(context: Context, project: str, name: str) -> Answer:
     """Rename PROJECT to NAME; its id stays the same."""
-    from cortex.flows.operations.change import projects
+    from cortex.flows.operations.edit import projects
 
     renamed = projects.rename_project(context, project, name)
     return Answer(
@@ -98,7 +98,7 @@ def rename(context: Context, project: str, name: str) -> Answer:
 @click.argument("into", metavar="INTO")
 def merge(context: Context, project: str, into: str) -> Answer:
     """Merge project FROM into INTO, with its memories, folders and later sessions."""
-    from cortex.flows.operations.change import projects
+    from cortex.flows.operations.edit import projects
 
     merged = projects.merge_projects(context, project, into)
     return Answer(
@@ -113,7 +113,7 @@ def merge(context: Context, project: str, into: str) -> Answer:
 @click.argument("project")
 def split(context: Context, project: str) -> Answer:
     """Undo the merge of PROJECT: it gets back what was said in its folders."""
-    from cortex.flows.operations.change import projects
+    from cortex.flows.operations.edit import projects
 
     parted = projects.split_project(context, project)
     return Answer(
@@ -131,7 +131,7 @@ def split(context: Context, project: str) -> Answer:
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 def reset(context: Context, project: str, yes: bool) -> Iterator[Answer]:
     """Erase everything about a project up to now; later sessions are kept."""
-    from cortex.flows.operations.change import forget
+    from cortex.flows.operations.edit import forget
 
     plan = forget.plan_reset(context, project)
     names = ", ".join(plan.project_ids)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from cortex.flows.context import Context
-    from cortex.flows.operations.care.setup import Schedule, SettingsChange
+    from cortex.flows.operations.maintain.setup import Schedule, SettingsChange
 
 
 # -- The commands `install` and `uninstall`: Cortex's hooks in the client's settings.
@@ -37,7 +37,7 @@ def install(context: Context, dry_run: bool) -> Answer:
 
     Other keys, their order and the indentation stay as they are. To undo: `cortex uninstall`.
     """
-    from cortex.flows.operations.care import setup
+    from cortex.flows.operations.maintain import setup
 
     change = setup.install(context, dry_run=dry_run)
     hints = [] if dry_run else ["New sessions use them. Remove them again: cortex uninstall"]
@@ -48,8 +48,8 @@ def install(context: Context, dry_run: bool) -> Answer:
 @DRY_RUN
 def uninstall(context: Context, dry_run: bool) -> Answer:
     """Remove the plugin, its tools, the nightly run, hooks and status line. Memory and program are kept."""
-    from cortex.flows.operations.care import setup
-    from cortex.storage.ground.place import removal_of_program
+    from cortex.flows.operations.maintain import setup
+    from cortex.storage.filesystem.place import removal_of_program
 
     removed = setup.uninstall_all(context, dry_run=dry_run)
     answer = change_answer(removed.settings)
@@ -109,7 +109,7 @@ def statusline() -> Iterator[Answer]:
 @DRY_RUN
 def install_status_line(context: Context, dry_run: bool) -> Answer:
     """Add the status line to the client's settings, below an existing one."""
-    from cortex.flows.operations.care import setup
+    from cortex.flows.operations.maintain import setup
 
     return change_answer(setup.install_status_line(dry_run=dry_run))
 
@@ -118,7 +118,7 @@ def install_status_line(context: Context, dry_run: bool) -> Answer:
 @DRY_RUN
 def uninstall_status_line(context: Context, dry_run: bool) -> Answer:
     """Remove the status line and restore the one that was there before."""
-    from cortex.flows.operations.care import setup
+    from cortex.flows.operations.maintain import setup
 
     return change_answer(setup.uninstall_status_line(dry_run=dry_run))
 
@@ -129,7 +129,7 @@ def uninstall_status_line(context: Context, dry_run: bool) -> Answer:
 @group("schedule", "Schedule the nightly run.", place=70)
 def schedule(context: Context) -> Answer:
     """Schedule the nightly run; without a subcommand, show whether it is scheduled."""
-    from cortex.flows.operations.care import setup
+    from cortex.flows.operations.maintain import setup
 
     return _status(setup.schedule_status(context))
 
@@ -145,7 +145,7 @@ def schedule(context: Context) -> Answer:
 @DRY_RUN
 def install_schedule(context: Context, at: str, only: str | None, dry_run: bool) -> Answer:
     """Schedule the nightly run with systemd, launchd or cron; a missed run is made up for."""
-    from cortex.flows.operations.care import setup
+    from cortex.flows.operations.maintain import setup
 
     name, files = setup.install_schedule(context, at=at, only=only, dry_run=dry_run)
     data = {"scheduler": name, "at": at, "files": files, "installed": not dry_run}
@@ -162,7 +162,7 @@ def install_schedule(context: Context, at: str, only: str | None, dry_run: bool)
 @command("status", parent=schedule)
 def schedule_status(context: Context) -> Answer:
     """Show how the nightly run is scheduled and when it last ran."""
-    from cortex.flows.operations.care import setup
+    from cortex.flows.operations.maintain import setup
 
     return _status(setup.schedule_status(context))
 
@@ -170,7 +170,7 @@ def schedule_status(context: Context) -> Answer:
 @command("uninstall", parent=schedule, takes_context=False)
 def uninstall_schedule() -> Answer:
     """Remove the nightly run from systemd, launchd or cron."""
-    from cortex.flows.operations.care import setup
+    from cortex.flows.operations.maintain import setup
 
     names = setup.uninstall_schedule()
     words = f"{' and '.join(names)} no longer starts it." if names else "The nightly run is not scheduled."

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
     from cortex.cli.answer import ProgressBar
     from cortex.flows.context import Context
-    from cortex.flows.operations.care.setup import ShownBrief, Surroundings, WriterOffer
+    from cortex.flows.operations.maintain.setup import ShownBrief, Surroundings, WriterOffer
     from cortex.flows.run_report import RunReport
 
 
@@ -70,7 +70,7 @@ def setup(context: Context, yes: bool, writer: str | None) -> Iterator[Answer]:
     last. If there is no terminal to ask at, it changes nothing without --yes. You can run it again: what is
     already set up stays.
     """
-    from cortex.flows.operations.care import config, setup
+    from cortex.flows.operations.maintain import config, setup
 
     surroundings = setup.look_around(context)
     config.publish_settings(context)
@@ -111,7 +111,7 @@ class _Done:
 
 def _steps(surroundings: Surroundings) -> Iterator[tuple[str, str]]:
     """Yield what setup would do, by name, in its order: the hooks first, reading last but for the timer."""
-    from cortex.flows.operations.care import setup
+    from cortex.flows.operations.maintain import setup
 
     settings = surroundings.client / "settings.json"
     if surroundings.hooks == setup.BOTH:
@@ -136,8 +136,8 @@ def _can_add_tools(surroundings: Surroundings) -> bool:
 
 def _asked_writer(context: Context, yes: bool) -> str | None:
     """Return the writer that the person agrees to; None with nobody to ask, none, or one already."""
-    from cortex.flows.operations.care import setup
-    from cortex.flows.operations.care import setup as writer_choice
+    from cortex.flows.operations.maintain import setup
+    from cortex.flows.operations.maintain import setup as writer_choice
 
     if yes or not can_ask() or context.settings.models.is_on:
         return None
@@ -187,7 +187,7 @@ def _agreed(steps: dict[str, str], yes: bool) -> list[str]:
 
 
 def _hooks_in_place(context: Context) -> Answer:
-    from cortex.flows.operations.care import setup
+    from cortex.flows.operations.maintain import setup
 
     if not prints_json():
         say("Hooks: asking Claude Code to install the plugin …")
@@ -196,7 +196,7 @@ def _hooks_in_place(context: Context) -> Answer:
 
 
 def _tools_in_place(surroundings: Surroundings) -> Answer:
-    from cortex.flows.operations.care import setup
+    from cortex.flows.operations.maintain import setup
 
     failure = setup.put_tools_in_place(surroundings)
     lines = [] if failure else ["Tools: there with the next session."]
@@ -204,7 +204,7 @@ def _tools_in_place(surroundings: Surroundings) -> Answer:
 
 
 def _schedule(context: Context) -> Answer:
-    from cortex.flows.operations.care import setup as schedule
+    from cortex.flows.operations.maintain import setup as schedule
     from cortex.transforms.errors import ScheduleUnavailable
 
     try:
@@ -216,7 +216,7 @@ def _schedule(context: Context) -> Answer:
 
 def _writer_steps(context: Context) -> list[str]:
     """Return the one command that lets a language model write, where one could and none does."""
-    from cortex.flows.operations.care import setup as writer_choice
+    from cortex.flows.operations.maintain import setup as writer_choice
 
     usable = [] if context.settings.models.is_on else writer_choice.usable_writers(context.settings)
     return [f"let a language model write: cortex setup --writer {usable[0]}"] if usable else []
@@ -224,7 +224,7 @@ def _writer_steps(context: Context) -> list[str]:
 
 def _read_first(context: Context, done: _Done) -> Answer:
     """Let the model read the newest sessions of the project one stands in; its brief is shown at once."""
-    from cortex.flows.operations.care import intake
+    from cortex.flows.operations.maintain import intake
 
     with running(context, "plain") as (_, bar):
         shows = _ShowsBrief(context, bar, done)
@@ -238,7 +238,7 @@ def _read_first(context: Context, done: _Done) -> Answer:
 
 def _read(context: Context, done: _Done) -> Answer:
     """Read the transcripts; the first brief is shown while search by meaning still fills up."""
-    from cortex.flows.operations.care import intake, setup
+    from cortex.flows.operations.maintain import intake, setup
 
     with running(context, "plain") as (_, bar):
         shows = _ShowsBrief(context, bar, done)
@@ -264,7 +264,7 @@ class _ShowsBrief:
 
     def show(self) -> None:
         """Print the brief, if there is one."""
-        from cortex.flows.operations.care import setup
+        from cortex.flows.operations.maintain import setup
 
         brief = setup.brief_to_show(self._context)
         if brief is None:
@@ -396,7 +396,7 @@ def demo(context: Context, engine: str | None) -> None:
 @command("doctor", "Check that everything needed is in place.", place=80, takes_context=False)
 def doctor() -> Answer:
     """Show which parts of Cortex work here, check everything it needs, and say what to do next."""
-    from cortex.flows.operations.care import doctor
+    from cortex.flows.operations.maintain import doctor
 
     examination = doctor.examine(current_home(), current_context)
     tier, checks = examination.tier, examination.checks
@@ -480,9 +480,9 @@ def mcp(context: Context, folder: Path | None, over_http: bool, host: str, port:
         _serve_team(context, host, port)
         return
     from cortex.mcp.protocol.idle_release import quick_imports
-    from cortex.spared_imports import sparing
+    from cortex.stubbed_imports import stubbing
 
-    with quick_imports(), sparing(*NOT_OVER_STDIO):
+    with quick_imports(), stubbing(*NOT_OVER_STDIO):
         from cortex.mcp.protocol.client import Client
         from cortex.mcp.server import serve_stdio
 

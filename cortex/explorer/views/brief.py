@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from cortex.explorer.page import Page, ViewRequest
 from cortex.flows.operations.ask import brief, browse, listing
 from cortex.flows.operations.ask.brief import Explanation
-from cortex.flows.operations.change import review as review_operation
+from cortex.flows.operations.edit import review as review_operation
 from cortex.hooks.tokens import tokens_in
 from cortex.transforms.brief.explanation import Choice
 from cortex.transforms.errors import NotFound

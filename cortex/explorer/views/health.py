@@ -30,17 +30,17 @@ from cortex.explorer.page import (
 )
 from cortex.flows.operations.ask import listing, sql
 from cortex.flows.operations.ask.sql import QueryLimits, QueryResult
-from cortex.flows.operations.care import (
+from cortex.flows.operations.maintain import (
     config,
     cost,
     doctor,
     status,
 )
-from cortex.flows.operations.care import (
+from cortex.flows.operations.maintain import (
     status as status_operation,
 )
-from cortex.flows.operations.care.config import Setting
-from cortex.flows.operations.care.status import Status
+from cortex.flows.operations.maintain.config import Setting
+from cortex.flows.operations.maintain.status import Status
 from cortex.storage.published.published import VIEW_MEANINGS
 from cortex.transforms.errors import CortexError, NotFound
 

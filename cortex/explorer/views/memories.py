@@ -18,14 +18,14 @@ from cortex.explorer.page import (
 )
 from cortex.flows.operations.ask import browse, listing, memory_details
 from cortex.flows.operations.ask.browse import (
-    MOST_MATCHES,
+    MAX_MATCHES,
     Facet,
     Filters,
     TimelinePeriod,
 )
 from cortex.flows.operations.ask.listing import Details
-from cortex.flows.operations.ask.memory_details import MOST_GRAPH_STEPS, GraphAround
-from cortex.flows.operations.change import forget
+from cortex.flows.operations.ask.memory_details import MAX_GRAPH_STEPS, GraphAround
+from cortex.flows.operations.edit import forget
 from cortex.transforms.errors import NotFound, UsageError
 from cortex.transforms.schemas import Row
 from cortex.transforms.words.ages import outcome_lines
@@ -162,8 +162,8 @@ def show_search(request: ViewRequest) -> Page:
             (name, request.word(name), request.link(**{name: "", "page": ""})) for name in _set(request)
         ],
         "pager": pager(request, browsed.total, len(browsed.rows)),
-        "is_cut": bool(filters.question) and browsed.total >= MOST_MATCHES,
-        "most": MOST_MATCHES,
+        "is_cut": bool(filters.question) and browsed.total >= MAX_MATCHES,
+        "most": MAX_MATCHES,
         "labels": browsed.labels,
     }
     return Page("search.html", "Search", data, extra)
@@ -191,7 +191,7 @@ def show_graph(request: ViewRequest) -> Page:
     """Show the neighbourhood of the memory, the file or the tag in the query; without one, where to begin."""
     context, memory = request.context, request.word("memory")
     file, tag = request.word("file"), request.word("tag")
-    steps = request.number("steps", 2, high=MOST_GRAPH_STEPS)
+    steps = request.number("steps", 2, high=MAX_GRAPH_STEPS)
     around = None
     if memory:
         memory = listing.show(context, memory, with_others=False).row["memory_id"]
@@ -212,7 +212,7 @@ def show_graph(request: ViewRequest) -> Page:
         "file": file,
         "tag": tag,
         "steps": steps,
-        "step_links": [(n, request.link(steps=n)) for n in range(1, MOST_GRAPH_STEPS + 1)] if memory else [],
+        "step_links": [(n, request.link(steps=n)) for n in range(1, MAX_GRAPH_STEPS + 1)] if memory else [],
         "relations": _relations(around) if around else {},
         "begin": [] if around else browse.browse(context, Filters(), limit=FIRST_OFFERED).rows,
     }

@@ -18,7 +18,7 @@ from cortex.flows.context import Context
 from cortex.mcp.protocol.access import (
     ADMIN,
     DELETE,
-    LEAST_ROLE,
+    MIN_ROLE,
     READ,
     WRITE,
     CallerRoles,
@@ -82,7 +82,7 @@ _log = logging.getLogger(__name__)
 # Of the settings `mcp.projects` and `mcp.http_projects`.
 EVERY = "*"
 CALLS_TABLE = "calls"
-MOST_IN_LINE = 4
+MAX_IN_LINE = 4
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ class Client:
     window: SlidingWindow = field(default_factory=SlidingWindow)
     principal: str = ""
     # This many of its calls wait at a time, so that one busy client does not keep others waiting.
-    turns: CapacityLimiter = field(default_factory=lambda: CapacityLimiter(MOST_IN_LINE))
+    turns: CapacityLimiter = field(default_factory=lambda: CapacityLimiter(MAX_IN_LINE))
     _server: str = field(default_factory=lambda: f"{getpid()}-{time_ns()}")
     _numbers: "count[int]" = field(default_factory=count)
     _refused_at: float | None = None
@@ -226,7 +226,7 @@ class Client:
     def _note(
         self, context: Context, caller: str, tool: str, arguments: Mapping[str, Any], *came: Any
     ) -> None:
-        from cortex.flows.operations.care.audit import CalledTool, note_call
+        from cortex.flows.operations.maintain.audit import CalledTool, note_call
 
         number = next(self._numbers)
         call = CalledTool(self._server, number, caller, self.transport, tool, arguments, *came)
@@ -257,7 +257,7 @@ def _check_role(context: Context, roles: CallerRoles, scope: str, needed: str) -
     if not roles.allows(scope, needed):
         is_global = scope == GLOBAL_SCOPE
         name = "what holds everywhere" if is_global else context.open_store().projects.name_of(scope)
-        raise RoleMissing(name, roles.role(scope), LEAST_ROLE[needed])
+        raise RoleMissing(name, roles.role(scope), MIN_ROLE[needed])
 
 
 def folders_seen_by(principal: str, listed: Sequence[str]) -> tuple[str, ...]:

@@ -115,14 +115,14 @@ class IdleTimer:
                 self._called, wait_s = anyio.Event(), self.quiet_s
             elif wait_s == self.quiet_s:
                 wait_s = self.idle_s
-                await anyio.to_thread.run_sync(give_back_memory)
+                await anyio.to_thread.run_sync(trim_heap)
             else:
                 wait_s = math.inf
                 self.release()
-                await anyio.to_thread.run_sync(give_back_memory)
+                await anyio.to_thread.run_sync(trim_heap)
 
 
-def give_back_memory() -> None:
+def trim_heap() -> None:
     """Give freed memory back to the system, where the C library keeps it and can (glibc)."""
     gc.collect()
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)

@@ -32,7 +32,7 @@ from cortex.transforms.words.ages import age_of, speaker_of, speaker_of_turn
 
 RESULTS_SHOWN = 10
 # Results looked for on every page: pages are cut out of one order.
-RESULTS_RANKED = schemas.MOST_ITEMS + 1
+RESULTS_RANKED = schemas.MAX_ITEMS + 1
 # Of an id, in text and in structure.
 FULL_CHARS = 4_000
 OPTION_CHARS = 90
@@ -48,7 +48,7 @@ LINES_OF_EVIDENCE = 5
     "An id as the question shows that entry whole.",
     takes=schemas.takes(
         "question",
-        question=schemas.text(longest=schemas.LONGEST_TEXT),
+        question=schemas.text(longest=schemas.MAX_TEXT_LENGTH),
         detail={"enum": ["short", "full"]},
         as_of=schemas.text("YYYY-MM-DD: as known that day"),
         limit=schemas.ITEM_LIMIT,
@@ -253,7 +253,7 @@ def _whole_turn(call: ToolCall, whole: Expanded) -> ListItem:
     "`describe memories` shows columns.",
     takes=schemas.takes(
         "sql",
-        sql=schemas.text(longest=schemas.LONGEST_QUERY),
+        sql=schemas.text(longest=schemas.MAX_QUERY_LENGTH),
         limit={"type": "integer", "minimum": 1, "maximum": 200},
     ),
     gives=schemas.gives(

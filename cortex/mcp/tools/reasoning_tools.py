@@ -36,7 +36,7 @@ POINTS_SHOWN = 20
     "cites memories.",
     takes=schemas.takes(
         "",
-        question=schemas.text(longest=schemas.LONGEST_TEXT),
+        question=schemas.text(longest=schemas.MAX_TEXT_LENGTH),
         limit=schemas.ITEM_LIMIT,
         project=schemas.PROJECT,
         cursor=schemas.CURSOR,

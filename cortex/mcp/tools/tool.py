@@ -31,16 +31,16 @@ from cortex.transforms.vocabulary import STATUSES, TRUSTS
 
 Schema = dict[str, Any]
 
-LONGEST_TEXT, LONGEST_QUERY, LONGEST_NAME = 2_000, 10_000, 400
+MAX_TEXT_LENGTH, MAX_QUERY_LENGTH, MAX_NAME_LENGTH = 2_000, 10_000, 400
 # Of rows, matches, points and steps on one page.
-MOST_ITEMS = 50
-MOST_FILES = 10
+MAX_ITEMS = 50
+MAX_FILES = 10
 
 
-def text(meaning: str = "", longest: int = LONGEST_NAME) -> Schema:
-    """Return the schema of a text; that it may not be empty, and LONGEST_NAME, go without saying."""
+def text(meaning: str = "", longest: int = MAX_NAME_LENGTH) -> Schema:
+    """Return the schema of a text; that it may not be empty, and MAX_NAME_LENGTH, go without saying."""
     schema: Schema = {"type": "string"}
-    if longest != LONGEST_NAME:
+    if longest != MAX_NAME_LENGTH:
         schema["maxLength"] = longest
     return schema | ({"description": meaning} if meaning else {})
 
@@ -66,7 +66,7 @@ NUMBER_OR_NULL: Schema = {"type": ["number", "null"]}
 STRING_OR_NULL: Schema = {"type": ["string", "null"]}
 STRING_LIST: Schema = {"type": "array", "items": STRING}
 TRUST: Schema = {"enum": list(TRUSTS)}
-ITEM_LIMIT: Schema = {"type": "integer", "minimum": 1, "maximum": MOST_ITEMS}
+ITEM_LIMIT: Schema = {"type": "integer", "minimum": 1, "maximum": MAX_ITEMS}
 PROJECT = text()
 CURSOR = text()
 STATEMENTS = list_of(text=STRING, memory_ids=STRING_LIST)
@@ -242,7 +242,7 @@ def _checked_text(name: str, value: str, schema: Mapping[str, Any]) -> str:
             f"'{name}' is not text: it has half a character.", "Give text in UTF-8.", name
         ) from error
     text = value.replace("\0", " ").strip()
-    _check_size(name, len(text), 1, schema.get("maxLength", LONGEST_NAME), "characters")
+    _check_size(name, len(text), 1, schema.get("maxLength", MAX_NAME_LENGTH), "characters")
     return text
 
 

@@ -3,10 +3,10 @@
 from dataclasses import replace
 from typing import Any
 
-from cortex.flows.operations.change import remember
-from cortex.flows.operations.change import review as merges_operation
-from cortex.flows.operations.change.apply import Applied
-from cortex.flows.operations.change.review import MemoryMerge
+from cortex.flows.operations.edit import remember
+from cortex.flows.operations.edit import review as merges_operation
+from cortex.flows.operations.edit.apply import Applied
+from cortex.flows.operations.edit.review import MemoryMerge
 from cortex.hooks.prose.memory_types import FACT_TYPES
 from cortex.mcp.protocol.access import DELETE, WRITE
 from cortex.mcp.protocol.call import (
@@ -39,12 +39,12 @@ KEPT_HERE = (
     "decision only if the person agrees.",
     takes=schemas.takes(
         "text",
-        text=schemas.text(longest=schemas.LONGEST_TEXT),
+        text=schemas.text(longest=schemas.MAX_TEXT_LENGTH),
         type={"enum": list(FACT_TYPES)},
         evidence={
             "type": "array",
             "items": schemas.text(),
-            "maxItems": schemas.MOST_FILES,
+            "maxItems": schemas.MAX_FILES,
             "description": "files that show it",
         },
         everywhere={"type": "boolean", "description": "holds in every project"},

@@ -169,7 +169,7 @@ def _values(
 # -- Memories as a person looks through them: by a question or without one, with facets and pages.
 
 # What a question may bring in: facets count over all of it.
-MOST_MATCHES = 100
+MAX_MATCHES = 100
 # Said in a session and kept as it was said: it is found by a question, and is no memory.
 TURN = "turn"
 
@@ -238,7 +238,7 @@ def browse(context: Context, filters: Filters, *, offset: int = 0, limit: int = 
     """
     Return a page of the memories that pass the filters: with a question the best first, else the newest.
 
-    Nothing is noted as recalled. A question brings in at most MOST_MATCHES answers. Raises NotFound for an
+    Nothing is noted as recalled. A question brings in at most MAX_MATCHES answers. Raises NotFound for an
     empty store.
     """
     catalogue = context.open_catalogue()
@@ -279,7 +279,7 @@ def weakest(context: Context, project_id: str, *, limit: int) -> list[Row]:
 def _answers(context: Context, filters: Filters) -> list[RecallResult]:
     scope = filters.project if filters.project and filters.project != GLOBAL_SCOPE else None
     return search_only(
-        context, filters.question, project=scope, all_projects=scope is None, limit=MOST_MATCHES
+        context, filters.question, project=scope, all_projects=scope is None, limit=MAX_MATCHES
     )
 
 

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from cortex.flows.context import Context
-from cortex.flows.operations.ids import LEAST_ID_CHARS, several, typed_id
+from cortex.flows.operations.ids import MIN_ID_CHARS, several, typed_id
 from cortex.storage.published.catalogue import GLOBAL_LABEL, Catalogue
 from cortex.transforms.errors import CortexError, NotFound, UsageError
 from cortex.transforms.vocabulary import GLOBAL_SCOPE, MEMORY_TYPES, STATUSES, Row, checked
@@ -161,10 +161,10 @@ def show(context: Context, target: str, *, with_others: bool = True, project: st
     folder's. Raises NotFound, and UsageError for several, which lists them.
     """
     word = typed_id(target)
-    if word.isdecimal() and len(word) < LEAST_ID_CHARS:
+    if word.isdecimal() and len(word) < MIN_ID_CHARS:
         word = _session_numbered(context, int(word), project)
-    if len(word) < LEAST_ID_CHARS:
-        raise UsageError(f"'{target}' is too short for an id.", f"Give at least {LEAST_ID_CHARS} characters.")
+    if len(word) < MIN_ID_CHARS:
+        raise UsageError(f"'{target}' is too short for an id.", f"Give at least {MIN_ID_CHARS} characters.")
     catalogue = Catalogue(context.home)
     labels = _labels(catalogue.projects())
     matches = [

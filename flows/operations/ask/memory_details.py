@@ -429,8 +429,8 @@ def _relatives(context: Context, memory: Row) -> tuple[list[Relative], list[Rela
 # -- What stands around a memory, a file or a tag: the memories near it and the relations between them.
 
 # More than these cannot be told apart in a picture.
-MOST_NODES = 40
-MOST_GRAPH_STEPS = 3
+MAX_NODES = 40
+MAX_GRAPH_STEPS = 3
 
 _COLUMNS = ["memory_id", "memory_type", "text"]
 _EDGE_COLUMNS = ["edge_id", "source_id", "target_id", "edge_type", "strength"]
@@ -463,7 +463,7 @@ class GraphAround:
     Nodes by distance, the strongest relations first, and the edges between them.
 
     `middle` is the id of a memory, or the file or tag itself, which then is no node. `is_cut` where there are
-    more than MOST_NODES.
+    more than MAX_NODES.
     """
 
     middle: str
@@ -474,8 +474,8 @@ class GraphAround:
 
 def around_memory(context: Context, memory_id: str, *, steps: int = 2) -> GraphAround:
     """Return what is within `steps` relations of a memory, itself with distance 0. Raises NotFound."""
-    if not 1 <= steps <= MOST_GRAPH_STEPS:
-        raise UsageError(f"{steps} steps are out of range.", f"Use 1 to {MOST_GRAPH_STEPS}.")
+    if not 1 <= steps <= MAX_GRAPH_STEPS:
+        raise UsageError(f"{steps} steps are out of range.", f"Use 1 to {MAX_GRAPH_STEPS}.")
     catalogue = context.open_catalogue()
     if not catalogue.count("memories", {"memory_id": [memory_id]}):
         raise NotFound(f"no memory has the id '{memory_id}'.", "Find it under Search.")
@@ -498,7 +498,7 @@ def around_word(context: Context, *, file: str = "", tag: str = "") -> GraphArou
         pc.equal(rows["status"], pa.scalar("active")),
     ]
     named = places_of(both(masks, rows.num_rows))
-    best = top_positions(rows, named, MOST_NODES, rank="descending", memory_id="ascending")
+    best = top_positions(rows, named, MAX_NODES, rank="descending", memory_id="ascending")
     ids = values(rows.take(best), "memory_id")
     known = _rows_of(catalogue, ids)
     nodes = [_node(known[name], 1, file or tag) for name in ids if name in known]
@@ -511,7 +511,7 @@ def _grown(catalogue: Catalogue, middle: str, steps: int) -> GraphAround:
     edges = catalogue.read_table("edges", _EDGE_COLUMNS)
     near = linked_to(edges, middle, steps=steps)
     reached = {middle: (0, ""), **{each.memory_id: (each.distance, each.via_id) for each in near}}
-    ids = list(reached)[:MOST_NODES]
+    ids = list(reached)[:MAX_NODES]
     rows = _rows_of(catalogue, ids)
     nodes = [_node(rows[name], *reached[name]) for name in ids if name in rows]
     shown = _among(edges, ids).to_pylist()

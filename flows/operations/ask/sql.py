@@ -74,7 +74,7 @@ class QueryLimits:
 
 
 # Of a value and of a whole result no more is handed over: what is longer is cut, and said to be.
-MOST_VALUE_CHARS, MOST_ITEMS, MOST_RESULT_CHARS = 100_000, 10_000, 8_000_000
+MAX_VALUE_CHARS, MAX_ITEMS, MAX_RESULT_CHARS = 100_000, 10_000, 8_000_000
 # Beyond its time a query is interrupted; one that is inside of a single value then hears nothing.
 KILL_AFTER_S = 2.0
 
@@ -165,7 +165,7 @@ def _stopped_after(database: Any, seconds: float | None) -> Iterator[None]:
 def _bounded(columns: tuple[str, ...], cursor: Any, most: int) -> QueryResult:
     """Return as many rows as are wanted and as fit, their values cut."""
     rows: list[tuple[object, ...]] = []
-    room = MOST_RESULT_CHARS
+    room = MAX_RESULT_CHARS
     while row := cursor.fetchone():
         cut = tuple(_cut(value) for value in row)
         room -= sum(len(value) if isinstance(value, str | bytes) else 16 for value in cut)
@@ -177,14 +177,14 @@ def _bounded(columns: tuple[str, ...], cursor: Any, most: int) -> QueryResult:
 
 def _cut(value: object) -> object:
     match value:
-        case str() if len(value) > MOST_VALUE_CHARS:
-            return value[:MOST_VALUE_CHARS] + "…"
+        case str() if len(value) > MAX_VALUE_CHARS:
+            return value[:MAX_VALUE_CHARS] + "…"
         case bytes():
-            return value[:MOST_VALUE_CHARS]
+            return value[:MAX_VALUE_CHARS]
         case list() | tuple():
-            return [_cut(each) for each in value[:MOST_ITEMS]]
+            return [_cut(each) for each in value[:MAX_ITEMS]]
         case dict():
-            return {_cut(key): _cut(each) for key, each in list(value.items())[:MOST_ITEMS]}
+            return {_cut(key): _cut(each) for key, each in list(value.items())[:MAX_ITEMS]}
         case _:
             return value
 

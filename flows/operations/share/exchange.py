@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from cortex.flows.context import Context
 from cortex.flows.engines.runs import opened, read_only_run, run_plain
 from cortex.flows.operations.ask.sql import store_as_of
-from cortex.flows.operations.change.apply import WAITING, Applied
+from cortex.flows.operations.edit.apply import WAITING, Applied
 from cortex.flows.operations.lookup import project_of, scopes_of
 from cortex.flows.run.run import Run
 from cortex.flows.stages.order import APPLY, FORGET
@@ -19,8 +19,8 @@ from cortex.hooks.prose.characters import escaped, visible
 from cortex.hooks.prose.plain import without_private
 from cortex.storage.copies.backup import BACKUP_KIND, Backup, note_copy, restore_backup, write_backup
 from cortex.storage.copies.swapping import disabled_settings
-from cortex.storage.ground.files import write_where_named, writing_to
-from cortex.storage.ground.place import is_copy
+from cortex.storage.filesystem.files import write_where_named, writing_to
+from cortex.storage.filesystem.place import is_copy
 from cortex.storage.lake.encryption import own_export_key, read_export_key
 from cortex.storage.settings.settings import load_settings
 from cortex.storage.staging.assistant_folders import notes_below
@@ -62,7 +62,7 @@ from cortex.transforms.schemas import (
     Row,
     values,
 )
-from cortex.transforms.words.orders import objection_to
+from cortex.transforms.words.prompt_injection import injection_reason
 
 # -- Export and import of a store's memories: what leaves, what enters, and into which project.
 
@@ -220,7 +220,7 @@ def _put_back(run: Run, export: Export, project: str | None, now: datetime) -> I
     fresh: dict[str, list[Row]] = {}
     for row, before in zip(moved(export.memories, to), export.memories, strict=True):
         is_persons = row["trust"] == "user"
-        if not is_persons and any(objection_to(row[name] or "", run.policy) for name in _WORDED_COLUMNS):
+        if not is_persons and any(injection_reason(row[name] or "", run.policy) for name in _WORDED_COLUMNS):
             intake.refused += 1
         elif known.takes(row["memory_id"], intake):
             entry = import_of(row)
@@ -323,7 +323,7 @@ def _take(
     elif memory.memory_id in known.memory_ids:
         # An export of this store, also where words or project were changed since: it is here already.
         intake.known += 1
-    elif objection_to(fact, policy):
+    elif injection_reason(fact, policy):
         intake.refused += 1
     elif scope is None:
         intake.homeless += 1

@@ -14,13 +14,13 @@ from pathlib import Path
 
 from cortex.flows.context import Context
 from cortex.flows.engines.runs import read_only_run
-from cortex.flows.operations.change.apply import Applied, apply_now
+from cortex.flows.operations.edit.apply import Applied, apply_now
 from cortex.flows.operations.lookup import project_of
 from cortex.flows.operations.share.team import as_team_memory, conflicts_in
 from cortex.flows.stages.order import APPLY
-from cortex.storage.elsewhere.share_place import SharePlace, member_id
-from cortex.storage.ground.git import person_at
+from cortex.storage.filesystem.git import person_at
 from cortex.storage.lake.encryption import make_key_file, read_key_file
+from cortex.storage.remote.share_place import SharePlace, member_id
 from cortex.storage.settings.config_file import ConfigFile
 from cortex.storage.settings.setting_keys import key_of
 from cortex.storage.store import Store
@@ -136,7 +136,7 @@ def pull(context: Context) -> tuple[list[ProjectPull], Applied]:
     its member. Raises UsageError without a place, StoreUnreachable.
     """
     store, place = context.open_store(), open_place(context)
-    place.check_mark()
+    place.check_initialised()
     # Colleagues may know a project by an id that was merged into another one here.
     chosen = {part for each in _projects(context, store) for part in store.projects.parts_of(each)}
     members = _check_roles(place, store, _projects(context, store), READER)
@@ -329,7 +329,7 @@ def _statements(content: bytes | None, policy: Policy) -> set[str]:
 # -- A team's members at its place: their roles by project, another's snapshot taken out, and the team's
 # key.
 
-LEAST_MEMBER_CHARS = 4
+MIN_MEMBER_CHARS = 4
 
 
 @dataclass(frozen=True)
@@ -394,7 +394,7 @@ def remove_shared(context: Context, member: str, *, project: str | None = None) 
     scopes = [name for name in place.pushed().get(target, ()) if wanted in (None, name)]
     for scope in scopes:
         _check_admin(place, members, scope)
-    place.remove_of(target, scopes)
+    place.remove_snapshots_of(target, scopes)
     return scopes
 
 
@@ -439,7 +439,7 @@ def _check_admin(place: SharePlace, members: Members, scope: str) -> None:
 def _member(place: SharePlace, members: Members, named: str) -> str:
     """Return the member whose id begins with `named`, or whose name it is. Raises NotFound and UsageError."""
     ids = {place.member, *members.by_id, *place.pushed()}
-    is_id = len(named) >= LEAST_MEMBER_CHARS
+    is_id = len(named) >= MIN_MEMBER_CHARS
     matches = {each for each in ids if is_id and each.startswith(named)}
     matches |= {key for key, each in members.by_id.items() if each.name == named}
     if len(matches) > 1:

@@ -15,8 +15,8 @@ from cortex.flows.operations.lookup import memory_of, project_of
 from cortex.flows.run.run import Run
 from cortex.flows.stages.team_facts import RefusedFile, TeamReading, read_team
 from cortex.hooks.prose.plain import on_one_line
-from cortex.storage.ground.files import write_where_named, writing_to
-from cortex.storage.ground.git import GitFailed, person_at
+from cortex.storage.filesystem.files import write_where_named, writing_to
+from cortex.storage.filesystem.git import GitFailed, person_at
 from cortex.storage.projects.team_files import (
     PROPOSAL_BRANCH,
     CommitAuthor,

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from cortex.cli.main import main
-from cortex.storage.elsewhere.store_lease import lease
+from cortex.storage.remote.store_lease import lease
 from tests.bench import SAMPLES
 
 ROOT = Path(__file__).parents[3]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cortex.spared_imports import sparing
+from cortex.stubbed_imports import stubbing
 from tests.process.cli.test_commands import HEAVY
 
 PROGRAM = """
@@ -50,7 +50,7 @@ def test_a_spared_package_is_itself_again_afterwards_also_where_the_import_fails
     (tmp_path / "tideware" / "__init__.py").write_text("")
     (tmp_path / "tideware" / "util.py").write_text("def is_high(level):\n    return level > 4\n")
     monkeypatch.syspath_prepend(tmp_path)
-    with pytest.raises(ZeroDivisionError), sparing("tideware"):
+    with pytest.raises(ZeroDivisionError), stubbing("tideware"):
         from tideware.util import Anything
 
         assert issubclass(Anything, Exception)
@@ -71,7 +71,7 @@ def test_other_threads_find_the_package_itself_while_one_spares_it(tmp_path, mon
 
         levels.append(gaugeware.LEVEL)
 
-    with sparing("gaugeware"):
+    with stubbing("gaugeware"):
         thread = threading.Thread(target=read_level)
         thread.start()
         thread.join()

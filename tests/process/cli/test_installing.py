@@ -169,7 +169,7 @@ def test_a_moved_installation_is_mended_by_installing_again(cortex, claude, monk
     settings = claude / "settings.json"
     settings.write_bytes(MINE)
     monkeypatch.setattr(
-        "cortex.flows.operations.care.setup.launcher", lambda: Path("/old/cortex/hooks/run.sh")
+        "cortex.flows.operations.maintain.setup.launcher", lambda: Path("/old/cortex/hooks/run.sh")
     )
     cortex("install")
     cortex("statusline", "install")
@@ -298,7 +298,7 @@ def client(claude: Path, monkeypatch: pytest.MonkeyPatch):
 @pytest.fixture(autouse=True)
 def _no_client_and_no_scheduler(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/usr/bin:/bin")
-    monkeypatch.setattr("cortex.flows.operations.care.setup.SCHEDULERS", ())
+    monkeypatch.setattr("cortex.flows.operations.maintain.setup.SCHEDULERS", ())
 
 
 def test_setup_without_a_terminal_asks_nothing_and_writes_the_engine_alone(cortex, claude, tmp_path):

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from cortex.storage.ground.files import TEMPORARY, write_stored
+from cortex.storage.filesystem.files import TEMPORARY, write_stored
 from cortex.transforms.errors import StoreNotWritable
 from tests.bench import NOW, fixed_state, leftovers
 from tests.transcripts import decisions

@@ -19,7 +19,7 @@ from cortex.hooks.prose import own_prose, plain
 from cortex.hooks.prose.memory_types import BASIC_SECTIONS, MEMORY_TAGS
 from cortex.hooks.prose.plain import without_private
 from cortex.transforms.extract import prose as tags
-from cortex.transforms.extract.ground import statements
+from cortex.transforms.extract.language import statements
 from cortex.transforms.redaction.redact import redact
 from tests.examples import cases
 from tests.rows import turn

@@ -16,11 +16,11 @@ from cortex.hooks.evidence.ranking import (
     STATED,
     Group,
     SearchCandidate,
+    boost_sources,
     comparable,
     folded,
     fuse,
     lend,
-    lend_to_sources,
     ranked,
     reciprocal_ranks,
     standardised,
@@ -308,7 +308,7 @@ def test_no_proposal_stands_above_a_decision_on_its_subject(hits: list[SearchCan
 
 def test_a_passage_gets_a_share_of_the_memory_made_of_it() -> None:
     rows = [fact(0, "Use UTC", 4), passage(1, "tides", 4), passage(2, "gauges", 5)]
-    assert lend_to_sources([2.0, 0.5, 0.5], rows, NUMBERS) == pytest.approx([0.0, 0.4, 0.0])
+    assert boost_sources([2.0, 0.5, 0.5], rows, NUMBERS) == pytest.approx([0.0, 0.4, 0.0])
 
 
 NAMES = ("tide", "gauge", "buoy", "reef", "pump", "pier", "boat")

@@ -151,7 +151,7 @@ def test_beyond_the_bound_common_words_still_order_the_rows_of_the_rarer_ones(
     index = many(tmp_path, 400)
     words = ["tide", "gaug", "pump", "8080"]
     exact = exact_scores(index, words)
-    monkeypatch.setattr(reading, "MOST_ENTRIES", 250)
+    monkeypatch.setattr(reading, "MAX_ENTRIES", 250)
     with index.reading([]) as connection:
         best = best_rows(connection, index_parts(connection, ["reef-1"], "passages"), words, 20)
     for row, score in best:

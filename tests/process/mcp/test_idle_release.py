@@ -31,7 +31,7 @@ def test_quick_imports_leave_pydantic_and_the_collector_as_they_were():
 
 def test_memory_is_given_back_after_a_call_and_the_model_after_a_while(monkeypatch):
     done = Counter()
-    monkeypatch.setattr(idle_release, "give_back_memory", lambda: done.update(["memory"]))
+    monkeypatch.setattr(idle_release, "trim_heap", lambda: done.update(["memory"]))
     watched = IdleTimer(lambda: done.update(["model"]), quiet_s=0.02, idle_s=0.1)
 
     async def run():

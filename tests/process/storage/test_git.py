@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from cortex.storage.ground import git
-from cortex.storage.ground.git import GitFailed, ask, working_tree
+from cortex.storage.filesystem import git
+from cortex.storage.filesystem.git import GitFailed, ask, working_tree
 from cortex.storage.projects import projects, repository
 from cortex.storage.settings.reference import read_policy
 from tests.rows import memories, memory
@@ -349,7 +349,7 @@ def test_an_answer_without_end_is_cut_off(trap, monkeypatch, tmp_path):
     endless.write_text("#!/bin/sh\nexec cat /dev/zero\n")
     endless.chmod(0o755)
     monkeypatch.setenv("PATH", f"{endless.parent}:{os.environ['PATH']}")
-    monkeypatch.setattr(git, "MOST_BYTES", 4 * 1024 * 1024)
+    monkeypatch.setattr(git, "MAX_BYTES", 4 * 1024 * 1024)
     with pytest.raises(GitFailed):
         ask(str(trap.folder), "rev-parse", "HEAD")
 
@@ -457,11 +457,11 @@ def test_what_a_repository_configures_of_the_form_of_answers_changes_none(trap):
 def test_no_other_module_starts_a_program():
     starts = re.compile(r"\b(subprocess|Popen|pty|posix_spawn\w*|os\.(?:system|popen|exec\w+|spawn\w+))\b")
     allowed = {
-        "storage/ground/git.py": {"subprocess", "Popen"},
+        "storage/filesystem/git.py": {"subprocess", "Popen"},
         "hooks/background.py": {"os.execve"},
         # Started only if a person asks for it: the client, Prefect's server, the machine's timer.
         "flows/writers/claude_login.py": {"subprocess", "Popen"},
-        "flows/operations/care/serve.py": {"subprocess", "Popen"},
+        "flows/operations/maintain/serve.py": {"subprocess", "Popen"},
         "storage/machine/client_program.py": {"subprocess"},
         "storage/machine/schedule.py": {"subprocess"},
         # Cortex itself, for the length of a large batch.

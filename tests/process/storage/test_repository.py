@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cortex.storage.ground.git import repository_at, state_of
+from cortex.storage.filesystem.git import repository_at, state_of
 from cortex.storage.projects.repository import commits_since, doubts_of, reverts_in, subjects_since
 from cortex.storage.projects.team_files import team_branch_at
 from cortex.storage.settings.reference import read_policy

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from cortex.flows.context import Context
-from cortex.flows.operations.care.audit import CalledTool, note_call
+from cortex.flows.operations.maintain.audit import CalledTool, note_call
 from cortex.transforms.schemas import CALLS
 from tests.bench import NOW
 from tests.process.cli.test_commands import error_of

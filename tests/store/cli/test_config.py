@@ -8,8 +8,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cortex.hooks.choices import HookSettings
 from cortex.hooks.context_use import WARN_PERCENT
+from cortex.hooks.hook_settings import HookSettings
 from cortex.hooks.statusline import PARTS
 from cortex.storage.settings.config_file import HOOK_SETTINGS, ConfigFile, publish_hook_settings
 from cortex.storage.settings.setting_keys import BY_NAME, KEYS

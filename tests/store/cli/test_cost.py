@@ -9,8 +9,8 @@ from click.testing import CliRunner
 
 from cortex.cli.main import main
 from cortex.flows.context import Context
-from cortex.flows.operations.care.cost import budget_state
-from cortex.flows.operations.care.setup import choose_writer, usable_writers
+from cortex.flows.operations.maintain.cost import budget_state
+from cortex.flows.operations.maintain.setup import choose_writer, usable_writers
 from cortex.flows.writers import provider_of
 from cortex.storage import model_calls
 from cortex.storage.model_calls import (

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cortex.flows.operations.care import doctor
+from cortex.flows.operations.maintain import doctor
 from cortex.hooks import background, hook
 from cortex.storage.machine.background_run import last_capture
 from cortex.transforms.errors import ModelUnavailable

@@ -21,4 +21,4 @@ def test_of_a_hundred_only_some_are_listed():
 
 
 def test_one_rule_holds_for_all():
-    assert lookup.LEAST_ID_CHARS is listing.LEAST_ID_CHARS is ids.LEAST_ID_CHARS
+    assert lookup.MIN_ID_CHARS is listing.MIN_ID_CHARS is ids.MIN_ID_CHARS

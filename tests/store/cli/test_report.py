@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cortex.cli.ask.report import _effect_answer
-from cortex.flows.operations.care.report import (
+from cortex.flows.operations.maintain.report import (
     EffectReport,
     MonthReport,
     ReportLine,

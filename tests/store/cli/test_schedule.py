@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from cortex.flows.context import Context
-from cortex.flows.operations.care import setup
+from cortex.flows.operations.maintain import setup
 from cortex.storage.settings.settings import Settings
 from tests.bench import words_for_a_model
 

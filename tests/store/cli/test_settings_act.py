@@ -2,7 +2,7 @@
 
 import pytest
 
-from cortex.storage.elsewhere.store_lease import lease
+from cortex.storage.remote.store_lease import lease
 
 
 def test_while_another_run_writes_a_setting_says_that_it_waits(cortex, samples):

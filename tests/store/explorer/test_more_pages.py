@@ -10,8 +10,8 @@ import pytest
 
 from cortex.flows.embedders import voyage
 from cortex.flows.operations.ask import sql
-from cortex.flows.operations.care import config, doctor
-from cortex.flows.operations.change import review
+from cortex.flows.operations.edit import review
+from cortex.flows.operations.maintain import config, doctor
 from cortex.transforms.views.review import Item
 from tests.browsing import words_of
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from cortex.transforms.documents.interchange import LONGEST_NOTE_CHARS, facts_in, note_in
+from cortex.transforms.documents.interchange import MAX_NOTE_CHARS, facts_in, note_in
 
 NOTE = """---
 name: nets-are-blue
@@ -31,7 +31,7 @@ def test_a_note_without_words_is_none(text):
 def test_a_note_without_a_head_and_one_whose_head_never_ends_are_read_whole():
     assert note_in("Nets are blue.").text == "Nets are blue."
     assert note_in("---\nname: x\nNets are blue.").text.endswith("Nets are blue.")
-    assert len(note_in("Nets.\n" * 5_000).text) <= LONGEST_NOTE_CHARS
+    assert len(note_in("Nets.\n" * 5_000).text) <= MAX_NOTE_CHARS
 
 
 def test_of_the_index_only_what_points_to_no_file_is_a_fact():

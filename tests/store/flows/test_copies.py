@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from cortex.flows.context import Context
-from cortex.flows.operations.change.forget import other_copies
+from cortex.flows.operations.edit.forget import other_copies
 from cortex.storage.copies.backup import note_copy, outside_copies
-from cortex.storage.ground.place import begin_copy
+from cortex.storage.filesystem.place import begin_copy
 from cortex.storage.settings.settings import Settings, ShareSettings
 from tests.bench import NOW
 

@@ -4,14 +4,14 @@ import os
 
 import pytest
 
-from cortex.storage.elsewhere.bucket import bucket_at
-from cortex.storage.elsewhere.share_place import (
+from cortex.storage.lake.encryption import new_key
+from cortex.storage.remote.bucket import bucket_at
+from cortex.storage.remote.share_place import (
     SharePlace,
     decrypted_object,
     encrypted_object,
     rewrapped_object,
 )
-from cortex.storage.lake.encryption import new_key
 from cortex.transforms.documents.team_memory import Members, Unusable, read_members
 from cortex.transforms.errors import FileDamaged, KeyUnavailable
 

@@ -9,7 +9,7 @@ import pytest
 from cortex.flows.context import Context
 from cortex.flows.operations.share import share
 from cortex.flows.operations.share.share import shared_facts
-from cortex.storage.elsewhere.share_place import SharePlace
+from cortex.storage.remote.share_place import SharePlace
 from cortex.storage.settings.reference import read_policy
 from cortex.storage.settings.settings import Settings
 from cortex.transforms.documents.team_memory import SharedMemory, TeamMemory, snapshot_text

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from cortex.mcp import http_server
-from cortex.mcp.http_server import MOST_CALLERS, MOST_OF_A_SUBJECT, Callers, open_team_server
+from cortex.mcp.http_server import MAX_CALLERS, MAX_OF_A_SUBJECT, Callers, open_team_server
 from cortex.transforms.errors import UsageError
 from tests.identity_provider import provider_on_loopback
 from tests.protocol import Assistant
@@ -129,7 +129,7 @@ def test_one_subject_does_not_use_up_the_sessions_and_loses_those_that_were_idle
 
     eve, bob = token(sub="eve"), token(sub="bob")
     his = open_session(bob)
-    sessions = [open_session(eve) for _ in range(MOST_OF_A_SUBJECT)]
+    sessions = [open_session(eve) for _ in range(MAX_OF_A_SUBJECT)]
     assert is_open(sessions[0], eve)  # no longer the one that was idle longest
     newest = open_session(eve)
     assert not is_open(sessions[1], eve)
@@ -200,8 +200,8 @@ def test_callers_who_have_not_called_are_forgotten_and_their_limit_is_not(assist
         return callers.of(AccessToken(token="t", client_id="editor", scopes=[], subject=str(number)))
 
     busy = client("busy")
-    for number in range(MOST_CALLERS - 1):
+    for number in range(MAX_CALLERS - 1):
         client(number)
     client("busy").window.admit(1)
     client("one more")
-    assert len(callers._clients) == MOST_CALLERS and client("busy") is busy
+    assert len(callers._clients) == MAX_CALLERS and client("busy") is busy

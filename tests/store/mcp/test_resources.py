@@ -13,7 +13,7 @@ def contents(assistant, uri):
     return result.contents[0].text
 
 
-def objection_to(assistant, work):
+def injection_reason(assistant, work):
     with pytest.raises(MCPError) as refused:
         assistant.do(work)
     return refused.value.error.data
@@ -54,7 +54,7 @@ def test_the_brief_is_that_of_the_hook_and_the_log_quotes_decisions(assistant):
 @pytest.mark.parametrize("mode", BOTH)
 def test_an_address_that_leads_nowhere_is_refused_with_the_report(assistant, mode, uri):
     assistant.mode = mode
-    report = objection_to(assistant, lambda client: client.read_resource(uri))
+    report = injection_reason(assistant, lambda client: client.read_resource(uri))
     assert report["code"].startswith("CORTEX_E") and report["suggestion"] and report["uri"] == uri
 
 
@@ -87,7 +87,7 @@ def test_five_prompts_take_what_they_are_about_in_quotation_marks(assistant, mod
     ],
 )
 def test_a_prompt_that_cannot_be_filled_is_refused(assistant, name, arguments, code):
-    assert objection_to(assistant, lambda client: client.get_prompt(name, arguments))["code"] == code
+    assert injection_reason(assistant, lambda client: client.get_prompt(name, arguments))["code"] == code
 
 
 def test_every_resource_and_template_says_what_it_is():

@@ -16,7 +16,7 @@ from tests.examples import cases
 from tests.protocol import BOTH, text_of
 
 # Of names, descriptions and argument schemas: what a client puts before its model with every session.
-MOST_TOKENS = 900
+MAX_TOKENS = 900
 
 
 def error_of(result):
@@ -30,7 +30,7 @@ def error_of(result):
 
 def test_the_list_of_tools_costs_a_model_little():
     shown = [{key: listed[key] for key in ("name", "description", "inputSchema")} for listed in TOOLS]
-    assert sum(tokens_in(json.dumps(listed)) for listed in shown) <= MOST_TOKENS
+    assert sum(tokens_in(json.dumps(listed)) for listed in shown) <= MAX_TOKENS
 
 
 def test_a_tool_without_a_schema_of_an_object_is_refused(monkeypatch):

@@ -24,14 +24,14 @@ CALLS = {
 # Calls of the same names that touch no file of the store.
 OTHERS = {
     ("flows/engines/runs.py", "open"): "the null device",
-    ("flows/operations/change/remember.py", "glob"): "a person's code files by a pattern",
-    ("flows/operations/change/remember.py", "rglob"): "a person's code files in a folder",
-    ("flows/operations/change/remember.py", "open"): "a person's code file, to be read",
+    ("flows/operations/edit/remember.py", "glob"): "a person's code files by a pattern",
+    ("flows/operations/edit/remember.py", "rglob"): "a person's code files in a folder",
+    ("flows/operations/edit/remember.py", "open"): "a person's code file, to be read",
 }
 # Still to be moved.
 LOOKS = {
-    "cortex/cli/start/setup.py", "flows/operations/care/doctor.py",
-    "flows/operations/care/status.py",
+    "cortex/cli/start/setup.py", "flows/operations/maintain/doctor.py",
+    "flows/operations/maintain/status.py",
 }  # fmt: skip
 
 

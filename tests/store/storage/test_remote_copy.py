@@ -5,25 +5,25 @@ from pathlib import Path
 
 import pytest
 
-from cortex.storage.elsewhere import commit_log as remote_lease
-from cortex.storage.elsewhere import commit_log as remote_log
-from cortex.storage.elsewhere.bucket import BucketLog, FolderBucket, bucket_at
-from cortex.storage.elsewhere.file_tree import (
-    Stored,
-    object_name,
-    read_tree,
-    term_of,
-    tree_bytes,
-)
-from cortex.storage.elsewhere.store_copy import refresh
-from cortex.storage.elsewhere.store_lease import lease
-from cortex.storage.ground.place import (
+from cortex.storage.filesystem.place import (
     begin_copy,
     check_uri,
     remote_note,
     store_home,
 )
 from cortex.storage.lake.lake import Lake
+from cortex.storage.remote import commit_log as remote_lease
+from cortex.storage.remote import commit_log as remote_log
+from cortex.storage.remote.bucket import BucketLog, FolderBucket, bucket_at
+from cortex.storage.remote.file_tree import (
+    Stored,
+    object_name,
+    parse_tree,
+    serialize_tree,
+    term_of,
+)
+from cortex.storage.remote.store_copy import refresh
+from cortex.storage.remote.store_lease import lease
 from cortex.transforms.errors import (
     FileDamaged,
     LakeUnclear,
@@ -203,7 +203,7 @@ def test_a_changed_object_is_refused(machines, bucket):
 def test_a_state_names_nothing_outside_what_is_shared(path):
     stored = Stored(object_name("lake/x.parquet", 1, "0" * 32), 1, "0" * 32)
     with pytest.raises(ManifestDamaged):
-        read_tree(tree_bytes({path: stored}), "trees/x")
+        parse_tree(serialize_tree({path: stored}), "trees/x")
 
 
 def test_an_object_says_which_term_wrote_it():

@@ -6,11 +6,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from cortex.storage.elsewhere import store_copy
-from cortex.storage.elsewhere.store_copy import UNINDEXED_FILE, refresh
-from cortex.storage.elsewhere.store_lease import lease
-from cortex.storage.ground.place import begin_copy
+from cortex.storage.filesystem.place import begin_copy
 from cortex.storage.lake.lake import Lake
+from cortex.storage.remote import store_copy
+from cortex.storage.remote.store_copy import UNINDEXED_FILE, refresh
+from cortex.storage.remote.store_lease import lease
 from cortex.storage.tables.lance_tables import LanceTables, lancedb
 from cortex.storage.tables.search_file import SEARCH_FILE, parts_in, read_index
 from cortex.storage.tables.tables import INDEX_TEXT, VECTOR, with_vectors
@@ -83,7 +83,7 @@ def test_a_table_that_is_gone_is_gone_from_the_index(machines):
     assert parts_in(two / "tables" / SEARCH_FILE) == {("harbour", "memories")}
 
 
-@pytest.mark.parametrize("step", ["_bring_in", "_remove", "_write_database", "index_tables", "keep_note"])
+@pytest.mark.parametrize("step", ["_download", "_remove", "_write_database", "index_tables", "keep_note"])
 def test_killed_while_it_follows_the_next_look_goes_on(machines, monkeypatch, step):
     one, two = machines
     remember(one, "kiln", "glaze")

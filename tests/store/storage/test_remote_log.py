@@ -7,8 +7,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from cortex.storage.elsewhere import commit_log as remote_log
-from cortex.storage.elsewhere.commit_log import (
+from cortex.storage.remote import commit_log as remote_log
+from cortex.storage.remote.commit_log import (
     COMMIT,
     LEASE_SECONDS,
     RELEASE,

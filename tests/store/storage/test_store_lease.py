@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from cortex.storage.elsewhere.store_lease import is_free, lease
+from cortex.storage.remote.store_lease import is_free, lease
 from cortex.transforms.errors import StoreBusy
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from cortex.storage.settings.reference import read_policy
 from cortex.transforms.extract.answers import accepted
-from cortex.transforms.extract.ground.phrases import Phrasebook
+from cortex.transforms.extract.language.phrases import Phrasebook
 from tests.examples import cases
 from tests.sessions import prompt, text
 from tests.shown import Shown

@@ -6,7 +6,7 @@ import pytest
 
 from cortex.storage.settings.reference import read_policy
 from cortex.transforms.extract.events import extract_events
-from cortex.transforms.extract.ground.candidate import extractor_fingerprint
+from cortex.transforms.extract.language.candidate import extractor_fingerprint
 from cortex.transforms.policy import BUILT_IN, READERS, REMARKS, Policy
 from tests.examples import HAS_EVERY_CASE, cases
 from tests.rows import turn, turns

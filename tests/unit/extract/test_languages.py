@@ -7,8 +7,8 @@ import pytest
 
 from cortex.storage.settings.reference import read_policy
 from cortex.transforms.extract.events import extract_events
-from cortex.transforms.extract.ground.lexicon import WORD_TABLES, Lexicon
-from cortex.transforms.extract.ground.phrases import spoken_in
+from cortex.transforms.extract.language.lexicon import WORD_TABLES, Lexicon
+from cortex.transforms.extract.language.phrases import spoken_in
 from cortex.transforms.words.sentences import latin_length
 from tests.examples import cases
 from tests.languages import KINDS, LANGUAGES, NOTHING

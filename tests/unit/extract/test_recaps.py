@@ -1,7 +1,7 @@
 """What the client sums up of a session that a person left: goal, deeds and the next step."""
 
 from cortex.storage.settings.reference import read_policy
-from cortex.transforms.extract.ground.phrases import Phrasebook
+from cortex.transforms.extract.language.phrases import Phrasebook
 from cortex.transforms.extract.outcome import Recap, recap_parts
 from tests.sessions import call, prompt, said, text
 from tests.shown import Shown

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 
 from cortex.transforms.extract.events import extract_events
-from cortex.transforms.extract.ground.settled import Settled, settled_rows
+from cortex.transforms.extract.language.settled import Settled, settled_rows
 from cortex.transforms.policy import Policy
 from cortex.transforms.schemas import EVENTS, SETTLED, values
 from tests.sessions import session, text

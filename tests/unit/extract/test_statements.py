@@ -1,8 +1,8 @@
 """Markdown becomes passages that stand alone."""
 
 from cortex.storage.settings.reference import read_policy
-from cortex.transforms.extract.ground.phrases import Phrasebook
-from cortex.transforms.extract.ground.statements import (
+from cortex.transforms.extract.language.phrases import Phrasebook
+from cortex.transforms.extract.language.statements import (
     STATEMENT_CHARS,
     passages,
     plain,

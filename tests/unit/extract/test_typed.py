@@ -4,11 +4,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cortex.transforms.extract import typed as typed_rules
-from cortex.transforms.extract.ground.candidate import Candidate
-from cortex.transforms.extract.ground.lexicon import Lexicon
-from cortex.transforms.extract.ground.phrases import part_of
-from cortex.transforms.extract.typed import without_taken_back
+from cortex.transforms.extract import user_statements as typed_rules
+from cortex.transforms.extract.language.candidate import Candidate
+from cortex.transforms.extract.language.lexicon import Lexicon
+from cortex.transforms.extract.language.phrases import part_of
+from cortex.transforms.extract.user_statements import without_taken_back
 from cortex.transforms.policy import Policy
 from cortex.transforms.words.sentences import long_words
 from tests.examples import examples

@@ -26,7 +26,7 @@ MARKETPLACES = {
 LARGEST_PLUGIN_BYTES = 400_000
 
 # The client shows a model no more of a description than this.
-LONGEST_DESCRIPTION = 1_024
+MAX_DESCRIPTION_LENGTH = 1_024
 
 
 def front_matter(skill: Path) -> dict[str, str]:
@@ -71,7 +71,7 @@ def named(path: Path) -> str:
 def test_a_skill_or_agent_is_named_as_its_place_and_says_when_to_use_it(skill: Path):
     told = front_matter(skill)
     assert told["name"] == named(skill)
-    assert len(told["description"]) <= LONGEST_DESCRIPTION and re.search(
+    assert len(told["description"]) <= MAX_DESCRIPTION_LENGTH and re.search(
         r"\b[Uu]se it|when", told["description"]
     )
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from cortex.flows.operations.change.forget import plan_forget
-from cortex.storage.elsewhere.store_lease import lease
+from cortex.flows.operations.edit.forget import plan_forget
+from cortex.storage.remote.store_lease import lease
 from cortex.storage.store import Store
 from tests.bench import Bench, kept
 from tests.present import present

@@ -4,7 +4,7 @@ import contextlib
 
 import pytest
 
-from cortex.storage.ground import files
+from cortex.storage.filesystem import files
 from cortex.storage.lake import lake
 from cortex.storage.settings.reference import read_policy
 from cortex.transforms.errors import UsageError

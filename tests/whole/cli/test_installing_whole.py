@@ -4,7 +4,7 @@ import json
 import os
 
 from cortex.flows.context import Context
-from cortex.flows.operations.care import intake
+from cortex.flows.operations.maintain import intake
 from tests.process.cli.test_installing import (  # noqa: F401
     SAID,
     _no_client_and_no_scheduler,

@@ -40,7 +40,7 @@ def test_recall_and_infer_name_what_was_chosen_and_turned_down(cortex):
 def test_at_a_terminal_the_person_says_whether_the_new_one_takes_its_place(
     remembered, monkeypatch, says, left
 ):
-    monkeypatch.setattr("cortex.cli.shape.remember.can_ask", lambda: True)
+    monkeypatch.setattr("cortex.cli.edit_and_share.remember.can_ask", lambda: True)
     monkeypatch.setattr(click, "confirm", lambda *words, **more: says)
     assert NPM in remembered("remember", PNPM).out
     assert active(remembered) == left

@@ -2,7 +2,7 @@
 
 import json
 
-from cortex.flows.operations.care import cost
+from cortex.flows.operations.maintain import cost
 from cortex.storage.model_calls import Spending
 from cortex.storage.settings.config_file import ConfigFile
 from cortex.storage.settings.setting_keys import key_of
@@ -68,7 +68,7 @@ def test_of_many_transcripts_some_are_measured_for_all(cortex: Cortex, home, tmp
     ConfigFile(home).set(key_of("models.writer"), "api")
     words = ("backfill", tmp_path / "projects", "--dry-run", "--json")
     with monkeypatch.context() as patch:
-        patch.setattr(cost, "MOST_MEASURED", 5)
+        patch.setattr(cost, "MAX_MEASURED", 5)
         some = json.loads(cortex(*words).out)["would_read"]["asking"][0]
     every = json.loads(cortex(*words).out)["would_read"]["asking"][0]
     assert some["requests"] == every["requests"] == 20

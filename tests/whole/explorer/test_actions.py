@@ -5,7 +5,7 @@ from html import unescape
 
 import pytest
 
-from cortex.flows.operations.change import remember
+from cortex.flows.operations.edit import remember
 from tests.browsing import PROJECT, Browser, words_of
 
 

@@ -13,7 +13,7 @@ import pytest
 from cortex.explorer.server import listen, serve_pages
 from cortex.explorer.views import NAVIGATION
 from cortex.flows.context import Context
-from cortex.flows.operations.change import remember
+from cortex.flows.operations.edit import remember
 from cortex.storage.settings.settings import load_settings
 from tests.bench import words_for_a_model
 from tests.browsing import PROJECT, Browser, ticking

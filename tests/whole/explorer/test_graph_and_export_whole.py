@@ -4,7 +4,7 @@ import re
 from html import unescape
 
 from cortex.explorer.server import export_pages
-from cortex.flows.operations.change import remember
+from cortex.flows.operations.edit import remember
 from tests.browsing import PROJECT, words_of
 
 

@@ -2,10 +2,10 @@
 
 import pytest
 
-from cortex.flows.operations.care import cost, doctor
-from cortex.flows.operations.change import remember
-from cortex.flows.operations.change import review as review_operation
-from cortex.flows.operations.change.apply import apply_now
+from cortex.flows.operations.edit import remember
+from cortex.flows.operations.edit import review as review_operation
+from cortex.flows.operations.edit.apply import apply_now
+from cortex.flows.operations.maintain import cost, doctor
 from cortex.flows.stages.order import APPLY
 from cortex.transforms.journal_entries import Archive, Merge
 from cortex.transforms.views.review import MERGE, Item

@@ -3,7 +3,7 @@ once."""
 
 import re
 
-from cortex.flows.operations.change import remember
+from cortex.flows.operations.edit import remember
 from tests.browsing import PROJECT
 
 WORD = "quagga"

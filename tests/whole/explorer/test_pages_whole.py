@@ -5,7 +5,7 @@ import re
 import pytest
 
 from cortex.flows.operations.ask import brief as brief_operation
-from cortex.flows.operations.change import remember
+from cortex.flows.operations.edit import remember
 from tests.browsing import PROJECT
 from tests.store.explorer.test_pages import PAGES
 

@@ -1,6 +1,6 @@
 """Nobody but the browser that opened the link may ask, and nothing changes without a form of these pages."""
 
-from cortex.flows.operations.care.config import encrypt
+from cortex.flows.operations.maintain.config import encrypt
 from tests.store.explorer.test_safety import PAGES
 
 

@@ -10,8 +10,8 @@ import pytest
 
 from cortex import Memory
 from cortex.flows.context import Context
-from cortex.storage.elsewhere.store_lease import lease
 from cortex.storage.model_calls import Spending
+from cortex.storage.remote.store_lease import lease
 from cortex.storage.settings.settings import ModelBudget, ModelSettings, Settings
 from cortex.transforms.schemas import REPLIES
 from cortex.transforms.writer.answer import RELATED_ID_CHARS

@@ -10,7 +10,7 @@ import pytest
 from cortex.flows.asking_model import writing
 from cortex.flows.asking_model.asking import AskingRound
 from cortex.flows.memory import Memory
-from cortex.flows.operations.care.config import encrypt
+from cortex.flows.operations.maintain.config import encrypt
 from cortex.storage.lake.encryption import is_sealed
 from cortex.storage.model_calls import (
     ARRIVALS_PATH,

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from cortex.flows.engines.runs import read_only_run
-from cortex.scores.backtest import FEWEST_CHANCES, Backtest, Chance, Replayed, replay
+from cortex.scores.backtest import MIN_CHANCES, Backtest, Chance, Replayed, replay
 from tests.transcripts import START, Talk
 
 RULE = "Always write the harvest levels as whole millimetres, never as floats."
@@ -66,8 +66,8 @@ def test_nothing_of_the_session_itself_or_of_a_later_one_is_known_to_it(bench, o
 
 def test_below_fifty_chances_it_decides_nothing():
     chance = Chance("s1", "correction", START, "words")
-    few = Replayed("p", 2, [chance] * (FEWEST_CHANCES - 1), [])
-    enough = Replayed("p", 2, [chance] * FEWEST_CHANCES, [])
+    few = Replayed("p", 2, [chance] * (MIN_CHANCES - 1), [])
+    enough = Replayed("p", 2, [chance] * MIN_CHANCES, [])
     assert (Backtest([few]).decides, Backtest([enough]).decides) == (False, True)
 
 

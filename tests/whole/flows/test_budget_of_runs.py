@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from benchmarks.writer_requests import PURPOSES, copied, played, read_in
-from cortex.flows.operations.care.cost import read_cost, read_plan
+from cortex.flows.operations.maintain.cost import read_cost, read_plan
 from cortex.storage.model_calls import Spending
 from cortex.storage.settings.settings import ModelBudget
 from cortex.transforms.schemas import REPLIES

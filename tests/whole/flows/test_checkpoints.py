@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from cortex.flows.operations.change.review import MemoryMerge
+from cortex.flows.operations.edit.review import MemoryMerge
 from cortex.transforms.errors import NotFound
 from tests.bench import NOW, Bench, contents, here
 from tests.present import clock_at

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from cortex.flows.operations.care.report import read_effect
+from cortex.flows.operations.maintain.report import read_effect
 from cortex.hooks import shown
 from cortex.transforms.errors import UsageError
 from cortex.transforms.views.effect import LOWER, NOT_SHOWN, TOO_FEW

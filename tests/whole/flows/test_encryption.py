@@ -11,9 +11,9 @@ import pytest
 
 from cortex.flows.engines import runs
 from cortex.flows.operations.ask.sql import query_tables
-from cortex.flows.operations.care import config as encrypting
-from cortex.flows.operations.care.config import decrypt, encrypt
-from cortex.flows.operations.care.rebuild import rebuild_tables
+from cortex.flows.operations.maintain import config as encrypting
+from cortex.flows.operations.maintain.config import decrypt, encrypt
+from cortex.flows.operations.maintain.rebuild import rebuild_tables
 from cortex.flows.past.rebuilding import compare
 from cortex.storage.copies.backup import restore_backup
 from cortex.storage.lake import lake

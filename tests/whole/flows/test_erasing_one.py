@@ -12,7 +12,7 @@ from cortex.flows.engines.runs import run_plain
 from cortex.flows.past.rebuilding import compare
 from cortex.flows.past.rederive import propose_rederivation
 from cortex.flows.stages.order import FORGET
-from cortex.transforms.memory.forgetting import SHORTEST_PHRASE, statements_of
+from cortex.transforms.memory.forgetting import MIN_PHRASE_LENGTH, statements_of
 from cortex.transforms.schemas import TURNS
 from tests.bench import NOW, SAMPLES, Bench
 from tests.examples import HAS_EVERY_CASE
@@ -61,7 +61,7 @@ def holding(before: dict[str, dict[str, Any]], memory: dict[str, Any]) -> set[st
     """Return the memories that may hold words of the one forgotten: those go wherever they stand."""
     gone = [" ".join(memory["text"].split()).rstrip(".!?").lower()]
     if gone[0].startswith("plan: "):  # one memory of many events: its title and its steps
-        gone = [part for part in re.split(r"[:;.] ", gone[0]) if len(part) >= SHORTEST_PHRASE]
+        gone = [part for part in re.split(r"[:;.] ", gone[0]) if len(part) >= MIN_PHRASE_LENGTH]
     # The record of a session goes with a statement that it repeats, as a goal or a commit.
     parts = [" ".join(part.split()).lower() for part in statements_of(memory)]
     return {

@@ -16,8 +16,8 @@ from cortex.flows.engines import runs
 from cortex.flows.past.rebuilding import compare, rebuild
 from cortex.flows.stages import embed, memories, publish
 from cortex.hooks import prompt
-from cortex.storage.elsewhere.store_lease import lease
 from cortex.storage.lake import lake
+from cortex.storage.remote.store_lease import lease
 from cortex.storage.settings.settings import Settings
 from cortex.storage.store import Store
 from cortex.storage.tables import lance_tables

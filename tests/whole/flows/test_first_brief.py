@@ -3,7 +3,7 @@
 import pytest
 
 from cortex.flows.engines import runs
-from cortex.flows.operations.change.apply import apply_now
+from cortex.flows.operations.edit.apply import apply_now
 from cortex.flows.stages import embed
 from cortex.flows.stages.order import APPLY, INGEST
 from cortex.storage.tables.tables import HAS_VECTOR

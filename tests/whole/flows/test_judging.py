@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from cortex.flows.engines.runs import opened
-from cortex.flows.operations.care.cost import read_cost, read_plan
-from cortex.flows.operations.change.review import resolve_items, review, undo_merges
+from cortex.flows.operations.edit.review import resolve_items, review, undo_merges
+from cortex.flows.operations.maintain.cost import read_cost, read_plan
 from cortex.flows.past.rebuilding import compare, rebuild
 from cortex.flows.stages import order
 from cortex.storage.model_calls import Spending

@@ -26,7 +26,7 @@ from cortex.storage.lake.lake import each_key_once
 from cortex.storage.settings.reference import read_policy
 from cortex.storage.staging.transcripts import START
 from cortex.storage.store import Store
-from cortex.transforms.extract.ground.settled import NOTHING_SETTLED
+from cortex.transforms.extract.language.settled import NOTHING_SETTLED
 from cortex.transforms.extract.quotes import ShownLines
 from cortex.transforms.schemas import EVENTS, TURNS
 from cortex.transforms.transcripts.records import Limits

@@ -19,7 +19,7 @@ from cortex.flows.stages import guard
 from cortex.flows.stages import publish as rendering
 from cortex.hooks import background
 from cortex.transforms.errors import LossRefused
-from cortex.transforms.extract.ground import candidate
+from cortex.transforms.extract.language import candidate
 from cortex.transforms.memory import fold
 from cortex.transforms.schemas import EVENTS
 from tests.bench import NOW, contents, difference, here, leftovers

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from cortex.flows.context import Context
-from cortex.flows.operations.change.remember import remember
+from cortex.flows.operations.edit.remember import remember
 from cortex.flows.operations.share.share import (
     grant,
     list_members,

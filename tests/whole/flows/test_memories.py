@@ -8,9 +8,9 @@ from datetime import timedelta
 import numpy as np
 import pytest
 
-from cortex.flows.operations.change.remember import Remembered
+from cortex.flows.operations.edit.remember import Remembered
 from cortex.flows.recalling.recall_search import RecallResult
-from cortex.storage.elsewhere.store_lease import lease
+from cortex.storage.remote.store_lease import lease
 from cortex.transforms.errors import ModelUnavailable, NotFound, StoreBusy
 from cortex.transforms.schemas import VECTORS
 from tests.bench import NOW, WordEmbedder, contents, here

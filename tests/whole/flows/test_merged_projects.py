@@ -7,7 +7,7 @@ import pytest
 
 from cortex.flows.engines import runs
 from cortex.flows.past.rebuilding import compare
-from cortex.storage.elsewhere.store_lease import lease
+from cortex.storage.remote.store_lease import lease
 from cortex.transforms.errors import UsageError
 from tests.bench import NOW, Bench, contents, difference, here, leftovers
 from tests.present import clock_at

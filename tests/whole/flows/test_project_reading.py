@@ -12,7 +12,7 @@ import duckdb
 import pytest
 
 from cortex.flows.engines.runs import opened
-from cortex.flows.operations.change.review import merge_duplicates
+from cortex.flows.operations.edit.review import merge_duplicates
 from cortex.flows.past.rebuilding import rebuild
 from cortex.flows.stages import order
 from cortex.storage.model_calls import Spending

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from cortex.flows.operations.care.rebuild import rederive
+from cortex.flows.operations.maintain.rebuild import rederive
 from cortex.flows.run import model_replies
 from cortex.storage.model_calls import Spending
 from cortex.storage.settings import reference

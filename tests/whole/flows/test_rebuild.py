@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from cortex.flows.engines import runs
-from cortex.flows.operations.care.rebuild import compare_tables, rebuild_tables
+from cortex.flows.operations.maintain.rebuild import compare_tables, rebuild_tables
 from cortex.flows.past import rebuilding
 from cortex.flows.past.rebuilding import compare, rebuild
 from cortex.storage.store import Store

@@ -17,7 +17,7 @@ from cortex.storage.lake import lake
 from cortex.storage.lake.manifest import outdated
 from cortex.transforms.errors import LossRefused
 from cortex.transforms.extract.events import extract_events
-from cortex.transforms.extract.ground import candidate
+from cortex.transforms.extract.language import candidate
 from tests.bench import NOW, SAMPLES, contents, difference, here
 from tests.present import present
 from tests.transcripts import decisions

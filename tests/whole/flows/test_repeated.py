@@ -5,10 +5,10 @@ from datetime import timedelta
 
 import pytest
 
-from cortex.flows.operations.change import apply
+from cortex.flows.operations.edit import apply
 from cortex.flows.operations.share import exchange
 from cortex.flows.stages import order
-from cortex.storage.elsewhere.store_lease import lease
+from cortex.storage.remote.store_lease import lease
 from cortex.storage.store import Store
 from cortex.transforms.errors import NotFound, UsageError
 from tests.bench import NOW, Bench, here

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from cortex.flows.engines import runs
-from cortex.flows.operations.change.review import review
+from cortex.flows.operations.edit.review import review
 from cortex.flows.past.as_of import as_of
 from cortex.flows.publishing.briefs import brief_of
 from cortex.storage.store import start_of_day

@@ -6,13 +6,13 @@ from benchmarks.two_writers import URI, served_bucket
 from cortex.flows.operations.ask import brief as brief_operation
 from cortex.flows.operations.ask import reasoning
 from cortex.flows.operations.ask.reasoning import CONTRADICTORY
-from cortex.flows.operations.care import intake, rebuild
-from cortex.flows.operations.change import forget as forget_operation
-from cortex.flows.operations.change import remember as remember_operation
+from cortex.flows.operations.edit import forget as forget_operation
+from cortex.flows.operations.edit import remember as remember_operation
+from cortex.flows.operations.maintain import intake, rebuild
 from cortex.flows.operations.share import share
 from cortex.flows.operations.share import team as team_operation
-from cortex.storage.elsewhere import bucket as remote_bucket
 from cortex.storage.lake.journal import Journal
+from cortex.storage.remote import bucket as remote_bucket
 from cortex.transforms.errors import StoreUnreachable
 from tests.whole.flows.test_share_whole import Laptop
 from tests.whole.flows.test_team import PNPM, UTC_RULE, git

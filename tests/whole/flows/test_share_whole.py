@@ -8,8 +8,8 @@ import pytest
 
 from cortex.flows.context import Context
 from cortex.flows.operations.ask import brief as brief_operation
-from cortex.flows.operations.change import forget, remember
-from cortex.flows.operations.change import projects as projects_operation
+from cortex.flows.operations.edit import forget, remember
+from cortex.flows.operations.edit import projects as projects_operation
 from cortex.flows.operations.share import share
 from cortex.storage.settings.settings import Settings, ShareSettings
 from cortex.storage.store import Store

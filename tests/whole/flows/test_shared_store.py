@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from cortex.flows.operations.ask import recall
-from cortex.flows.operations.care.config import encrypt
-from cortex.flows.operations.change import forget
-from cortex.storage.ground.place import begin_copy
+from cortex.flows.operations.edit import forget
+from cortex.flows.operations.maintain.config import encrypt
+from cortex.storage.filesystem.place import begin_copy
 from cortex.transforms.errors import KeyUnavailable
 from tests.bench import Bench, contents, difference
 from tests.store.storage.test_remote_index import index_of

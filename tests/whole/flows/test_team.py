@@ -14,8 +14,8 @@ import pytest
 from cortex.flows.context import Context
 from cortex.flows.memory import Memory
 from cortex.flows.operations.ask import brief as brief_operation
-from cortex.flows.operations.care import intake, rebuild
-from cortex.flows.operations.change import forget, review
+from cortex.flows.operations.edit import forget, review
+from cortex.flows.operations.maintain import intake, rebuild
 from cortex.flows.operations.share import team as team_decisions
 from cortex.flows.operations.share import team as team_operation
 from cortex.flows.stages import team_facts as team_stage

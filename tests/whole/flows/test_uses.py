@@ -11,7 +11,7 @@ from cortex.flows.memory import Memory
 from cortex.flows.operations.ask.listing import profit_and_loss, show
 from cortex.flows.operations.ask.recall import recall
 from cortex.flows.operations.ask.sql import query_tables
-from cortex.flows.operations.care.audit import read_calls
+from cortex.flows.operations.maintain.audit import read_calls
 from cortex.flows.publishing import database
 from cortex.hooks import shown
 from cortex.transforms.schemas import CALLS

@@ -11,8 +11,8 @@ import pytest
 
 from cortex.flows.asking_model import writing
 from cortex.flows.engines.runs import execute, opened, read_only_run
-from cortex.flows.operations.care.cost import read_plan
-from cortex.flows.operations.change.review import resolve_items, review
+from cortex.flows.operations.edit.review import resolve_items, review
+from cortex.flows.operations.maintain.cost import read_plan
 from cortex.flows.past.rebuilding import rebuild
 from cortex.flows.past.rederive import promote, propose_rederivation
 from cortex.flows.stages import order

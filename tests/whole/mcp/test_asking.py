@@ -2,7 +2,7 @@
 
 import pytest
 
-from cortex.flows.operations.change.review import plan_merges
+from cortex.flows.operations.edit.review import plan_merges
 from tests.protocol import BOTH
 from tests.store.mcp.test_tools import error_of
 
@@ -53,7 +53,7 @@ def test_a_lesson_takes_the_place_of_a_decision_if_the_person_says_so(learner):
 
 
 def test_the_words_of_a_person_are_not_reworded_by_the_assistant(learner):
-    from cortex.flows.operations.change.remember import remember
+    from cortex.flows.operations.edit.remember import remember
 
     own = "Bollards in the north basin are painted white."
     remember(learner.context, own)
@@ -63,7 +63,7 @@ def test_the_words_of_a_person_are_not_reworded_by_the_assistant(learner):
 
 
 def test_what_a_person_replaced_is_not_brought_back_by_the_assistant(learner):
-    from cortex.flows.operations.change.remember import remember, supersede
+    from cortex.flows.operations.edit.remember import remember, supersede
 
     context = learner.context
     old = remember(context, PORT, memory_type="decision").memory_id

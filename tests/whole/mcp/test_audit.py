@@ -13,8 +13,8 @@ import pytest
 from cortex.flows.engines import runs
 from cortex.flows.operations.ask.answering import answer_over
 from cortex.flows.operations.ask.sql import query_tables
-from cortex.flows.operations.care.audit import read_calls
-from cortex.flows.operations.change import forget
+from cortex.flows.operations.edit import forget
+from cortex.flows.operations.maintain.audit import read_calls
 from cortex.mcp.protocol.client import Caller, Client, SlidingWindow
 from cortex.storage.settings.settings import ModelSettings, load_settings
 from cortex.storage.store import Store

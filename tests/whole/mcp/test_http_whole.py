@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 import anyio
 import pytest
 
-from cortex.flows.operations.care.audit import read_calls
+from cortex.flows.operations.maintain.audit import read_calls
 from tests.protocol import SAMPLES_FOLDER, text_of
 from tests.store.mcp.test_http import LESSON, message, provider, settings, team, token  # noqa: F401
 

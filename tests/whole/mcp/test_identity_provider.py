@@ -18,7 +18,7 @@ from mcp.client.auth.extensions.client_credentials import ClientCredentialsOAuth
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.auth import AuthorizationCodeResult, OAuthClientMetadata
 
-from cortex.flows.operations.care.audit import read_calls
+from cortex.flows.operations.maintain.audit import read_calls
 from tests.node import node_programs
 from tests.team import team_of
 

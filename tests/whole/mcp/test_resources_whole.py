@@ -6,7 +6,7 @@ import mcp_types as types
 import pytest
 
 from tests.protocol import BOTH
-from tests.store.mcp.test_resources import contents, objection_to
+from tests.store.mcp.test_resources import contents, injection_reason
 from tests.whole.mcp.test_tools_whole import other_project
 
 
@@ -23,7 +23,7 @@ def test_resources_of_another_project_lead_nowhere(assistant, tmp_path):
     other = other_project(assistant.home, tmp_path)
     secret = other.data("recall", question="lighthouse beacon.py")["results"][0]["id"]
     for uri in (f"cortex://memory/{secret}", "cortex://brief/elsewhere", "cortex://decisions/elsewhere"):
-        objection_to(assistant, lambda client, uri=uri: client.read_resource(uri))
+        injection_reason(assistant, lambda client, uri=uri: client.read_resource(uri))
     assert "beacon" not in contents(assistant, "cortex://decisions")
 
 

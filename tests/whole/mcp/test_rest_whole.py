@@ -24,4 +24,4 @@ def test_a_search_brings_nothing_of_what_writes():
 
 
 def test_giving_back_memory_works_here():
-    idle_release.give_back_memory()
+    idle_release.trim_heap()

@@ -17,11 +17,11 @@ def test_lancedb_is_known_to_what_writes_names_and_finds_its_datasets_alone():
         # what a table is replaced and brought up to date by
         # looks for a dataset's folder where importing what reads it costs too much
         "storage/tables/search_file.py",
-        "storage/elsewhere/store_copy.py",  # brings a copy's index in step with the datasets that came
+        "storage/remote/store_copy.py",  # brings a copy's index in step with the datasets that came
         "storage/store.py",
     }
     # The command `doctor` prints the versions of libraries.
-    assert named - {"cortex/cli/start/setup.py", "flows/operations/care/doctor.py"} == known
+    assert named - {"cortex/cli/start/setup.py", "flows/operations/maintain/doctor.py"} == known
 
 
 LANCE = re.compile(r"(?<![a-z])lance(db)?(?![a-z])", re.IGNORECASE)

@@ -1,6 +1,6 @@
 """Machines on one store elsewhere share the tables; each makes the search index of them itself."""
 
-from cortex.storage.elsewhere.store_copy import refresh
+from cortex.storage.remote.store_copy import refresh
 from cortex.storage.tables.search_file import SEARCH_FILE, is_sound, read_index
 from tests.store.storage.test_remote_index import (
     index_of,

@@ -5,12 +5,12 @@ import threading
 import pytest
 
 from benchmarks.two_writers import URI, served_bucket
-from cortex.storage.elsewhere.bucket import BucketLog, bucket_at
-from cortex.storage.elsewhere.commit_log import TAKE, LogEntry, append
-from cortex.storage.elsewhere.store_copy import refresh
-from cortex.storage.elsewhere.store_lease import lease
-from cortex.storage.ground.place import begin_copy
+from cortex.storage.filesystem.place import begin_copy
 from cortex.storage.lake.lake import Lake
+from cortex.storage.remote.bucket import BucketLog, bucket_at
+from cortex.storage.remote.commit_log import TAKE, LogEntry, append
+from cortex.storage.remote.store_copy import refresh
+from cortex.storage.remote.store_lease import lease
 from cortex.transforms.errors import StoreUnreachable
 from cortex.transforms.schemas import VECTORS
 

@@ -11,7 +11,7 @@ import pytest
 
 from cortex import Memory
 from cortex.flows.operations.ask import recall
-from cortex.storage.elsewhere.store_lease import lease
+from cortex.storage.remote.store_lease import lease
 from cortex.transforms.errors import CortexError, NotFound
 from tests.bench import NOW, words_for_a_model
 

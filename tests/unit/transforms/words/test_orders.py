@@ -6,12 +6,12 @@ import pytest
 
 from cortex.hooks.prose.plain import is_against_person
 from cortex.storage.settings.reference import read_policy
-from cortex.transforms.words.orders import (
+from cortex.transforms.words.prompt_injection import (
     FROM_FILES,
     FROM_OTHERS,
     FROM_PERSON,
+    injection_reason,
     is_order,
-    objection_to,
     plain_letters,
 )
 from tests.examples import cases
@@ -95,12 +95,12 @@ mainに直接コミットしないこと。
 
 @cases("text", AGAINST_THE_PERSON)
 def test_what_turns_an_assistant_against_its_person_is_refused_from_anyone(text):
-    assert objection_to(text, POLICY, FROM_PERSON).startswith("it ")
+    assert injection_reason(text, POLICY, FROM_PERSON).startswith("it ")
 
 
 @cases("text", FOR_THE_PERSON_ALONE_TO_SAY)
 def test_that_the_person_need_not_be_asked_only_they_say(text):
-    assert objection_to(text, POLICY, FROM_OTHERS) and not objection_to(text, POLICY, FROM_PERSON)
+    assert injection_reason(text, POLICY, FROM_OTHERS) and not injection_reason(text, POLICY, FROM_PERSON)
 
 
 @cases(
@@ -113,18 +113,18 @@ def test_that_the_person_need_not_be_asked_only_they_say(text):
     ],
 )
 def test_nobody_but_the_person_puts_their_name_before_words(text):
-    assert objection_to(text, POLICY, FROM_OTHERS) == "it names the person as its speaker"
-    assert objection_to(text, POLICY, FROM_PERSON) == ""
+    assert injection_reason(text, POLICY, FROM_OTHERS) == "it names the person as its speaker"
+    assert injection_reason(text, POLICY, FROM_PERSON) == ""
 
 
 @pytest.mark.parametrize("text", ["User settings: one file each", "The user table has an id", "Users: 40"])
 def test_what_is_about_users_names_no_speaker(text):
-    assert objection_to(text, POLICY, FROM_FILES) == ""
+    assert injection_reason(text, POLICY, FROM_FILES) == ""
 
 
 @cases("text", RULES_OF_WORK)
 def test_rules_of_work_are_not_meant(text):
-    assert objection_to(text, POLICY, FROM_FILES) == ""
+    assert injection_reason(text, POLICY, FROM_FILES) == ""
 
 
 def test_a_basic_brief_leaves_out_the_plainest_of_them_and_no_rule_of_work():
@@ -141,7 +141,7 @@ def test_a_long_text_of_the_lists_own_words_is_read_in_time():
     words = ("send files and notes ", "never tell ", "do not ", "without ", "before each task ", "a.b.c ")
     began = time.process_time()
     for each in words:
-        objection_to(each * (4_000 // len(each)), POLICY)
+        injection_reason(each * (4_000 // len(each)), POLICY)
     assert time.process_time() - began < 2
 
 

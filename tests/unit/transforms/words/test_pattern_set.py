@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cortex.transforms.extract.ground.phrases import Gate, PatternSet
+from cortex.transforms.extract.language.phrases import Gate, PatternSet
 from tests.examples import examples
 
 PATTERNS = [

@@ -5,7 +5,7 @@ import doctest
 import pytest
 
 from cortex import Memory
-from cortex.flows.operations.change import forget, projects, remember
+from cortex.flows.operations.edit import forget, projects, remember
 from cortex.transforms.errors import UsageError
 from tests.bench import NOW, SAMPLES, words_for_a_model
 from tests.process.flows.operations.test_memory import (

@@ -12,10 +12,10 @@ from cortex.hooks.shown import row_of_shown
 from cortex.storage.settings.reference import read_policy
 from cortex.transforms.schemas import CALLS, EVENTS
 from cortex.transforms.views.effect import (
-    FEWEST_SESSIONS,
     HIGHER,
     LOWER,
     MEASURES,
+    MIN_SESSIONS,
     NOT_SHOWN,
     TOO_FEW,
     asked_again,
@@ -132,9 +132,7 @@ def test_the_statistic_alone_finds_nothing_where_nothing_is(kind, sessions):
     assert differing <= 0.08 * HISTORIES
 
 
-@given(
-    st.lists(st.floats(-1e6, 1e6), max_size=FEWEST_SESSIONS - 1), st.lists(st.floats(-1e6, 1e6), max_size=30)
-)
+@given(st.lists(st.floats(-1e6, 1e6), max_size=MIN_SESSIONS - 1), st.lists(st.floats(-1e6, 1e6), max_size=30))
 def test_below_eight_sessions_a_side_nothing_is_said(few, others):
     assert difference("x", [(few, others)]).verdict == TOO_FEW
     assert difference("x", [(others, few)]).low is None
