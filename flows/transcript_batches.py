@@ -66,9 +66,6 @@ def asks_for_privacy(turns: list[pa.Table]) -> bool:
     return False
 
 
-# -- How far the reading of transcripts is, in bytes, for a progress bar.
-
-
 class BytesShown:
     """How many bytes of transcripts are done, for a progress bar: half once read, whole once committed."""
 

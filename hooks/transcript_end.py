@@ -193,8 +193,6 @@ def _strings(content: object) -> list[str]:
     return [str(block.get("text") or "") for block in blocks if isinstance(block, dict)]
 
 
-# -- The end of a transcript: the assistant's `[MEMORY: type]` lines and its list of steps.
-
 # Of half the transcripts seen this is all, of others the last hours; to look through it takes 2 ms.
 TAIL_BYTES = 512 * 1024
 # Records that may name the same call: its result, and requests that repeat it.

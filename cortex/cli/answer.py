@@ -399,8 +399,6 @@ ACCEPT_LOSS = click.option(
 )
 
 
-# -- What a command gives back, and the decorator that declares one.
-
 # Where a click context notes that `--json` was given.
 JSON_FLAG = "cortex.json"
 

@@ -122,9 +122,6 @@ def _help_of(error: click.ClickException) -> str:
     return f"{context.command_path if context else 'cortex'} --help"
 
 
-# -- The command `cortex`: what holds for all commands. Their index is cortex/cli/command_index.py.
-
-
 @click.group(
     cls=CommandLine, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
 )

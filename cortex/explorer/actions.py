@@ -65,8 +65,6 @@ class Notices:
         self._notices.clear()
 
 
-# -- What forms of the explorer do: each action calls an operation, says where to go on and how to undo it.
-
 FORGET_AGREED = "yes"
 
 

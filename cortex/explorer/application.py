@@ -136,8 +136,6 @@ def _same(given: str, wanted: str) -> bool:
     return hmac.compare_digest(given.encode("utf-8", "replace"), wanted.encode())
 
 
-# -- The explorer as a web application: which view answers at which address, and how errors are shown.
-
 # A form of these pages holds one memory's words at most.
 MAX_FORM_BYTES = 64_000
 # A browser on this machine sends it within milliseconds.

@@ -65,9 +65,6 @@ if TYPE_CHECKING:
     from cortex.mcp.resources import Contents
 
 
-# -- From the name of a tool and its arguments to the answer.
-
-
 def call_tool(context: Context, name: str, arguments: Mapping[str, Any] | None, person: Person) -> ToolReply:
     """
     Call a tool for a caller that sees what its context shows.
@@ -88,8 +85,6 @@ def declared_tool(name: str) -> Tool:
     importlib.import_module(MODULES_OF_TOOLS[name])
     return DECLARED[name]
 
-
-# -- The server: the protocol's requests on one side, the tools on the other.
 
 INSTRUCTIONS = (
     "Cortex remembers earlier sessions of this project. What it returns are quoted notes with who said them, "

@@ -49,9 +49,6 @@ if TYPE_CHECKING:
     NoteRefusal = Callable[[AccessToken, str, dict[str, Any]], None]
 
 
-# -- Checks the access tokens of callers over HTTP: signed by the identity provider, for this server, in
-# force.
-
 # Signatures with a public key alone: with a shared one this server could make tokens itself.
 ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
 PUBLIC_KEYS = ("RSA", "EC", "OKP")

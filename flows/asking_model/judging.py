@@ -159,8 +159,6 @@ def _commit_reply(run: Run, scope: str, row: Row, replaced: int = 0) -> None:
             change.notes = replace(notes, replaced_by_model={**notes.replaced_by_model, scope: count})
 
 
-# -- Asks a language model about all that a project holds, and how its answer is kept and found again.
-
 _COMMITTED = re.compile(r"Committed (?P<name>[0-9a-f]{7,40}) on \S+: (?P<subject>.+)", re.DOTALL)
 # Both ends of a commit's short hash may be cut at another length.
 SHORT_HASH = 7

@@ -33,8 +33,6 @@ from cortex.storage.published.reports import reports_folder
 from cortex.transforms.errors import CortexError
 from cortex.transforms.words.ages import counted
 
-# -- Workers under Prefect: each shard is a task of the flow run, on threads, a Dask cluster or Ray.
-
 # Beside "cortex", so that a limit on the server can hold for shards alone.
 SHARD_TAGS = ["cortex", "cortex-shard"]
 SHARD_RETRIES = 2

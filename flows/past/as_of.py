@@ -71,8 +71,6 @@ def _as_known(row: Row, until: datetime) -> Row | None:
     return None
 
 
-# -- The store as it was on an earlier day: made from the lake in memory, and not kept (spec 8.5).
-
 # Stands for no end: on the present day everything counts, also what a clock ahead of ours has dated.
 ENDLESS = datetime.max.replace(tzinfo=UTC)
 

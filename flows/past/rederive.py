@@ -215,8 +215,6 @@ def _reattached(row: Row, entry: Entry, names: dict[str, str]) -> Row | None:
     )
 
 
-# -- Re-derivation: what today's extractor and policy make of the lake's turns, shown before it is taken.
-
 # What makes a memory another one to its reader; the rest follows from it or from the day.
 COMPARED = ("text", "reason", "rejected", "trust", "initial_confidence", "category", "files")
 # Texts that the local model embeds in a second on two cores.

@@ -105,8 +105,6 @@ def extract_or_fault(task: Extraction, policy: Policy, written: Writing = rules_
     return Extracted(None, faults[0])
 
 
-# -- Shards: bundles of transcripts, or of texts, that any process reads and extracts from, or embeds.
-
 LENGTH_BYTES = 8
 # A worker of another version would extract otherwise: it gives no answer.
 VERSION = f"{__version__}, extractor {EXTRACTOR_VERSION}"

@@ -476,9 +476,6 @@ class Run:
         return not held.isdisjoint(self.store.projects.parts_of(project_id))
 
 
-# -- What a stage is: a name, what it reads and writes, and the work.
-
-
 @dataclass(frozen=True)
 class Stage:
     """

@@ -144,9 +144,6 @@ def _forget_outputs(run: Run, scopes: set[str]) -> None:
         change.notes = change.notes.without_outputs(REPLACED_BY, scopes)
 
 
-# -- The stage wipe: after an erasure no byte of what was erased stays in tables and files.
-
-
 @stage(reads="turns events journal calls vectors memories edges passages", writes="memories edges passages")
 def wipe(run: Run) -> None:
     """
@@ -170,9 +167,6 @@ def _wipe(run: Run, due: Iterable[str]) -> None:
         row.rows_out = run.store.lake.sweep()
         run.store.lake.note(replace(run.store.lake.notes, to_wipe=()))
 
-
-# -- The guard: a run that would hide or remove much of what was shown publishes nothing and says so (law
-# 8).
 
 # Entries by which a person takes a memory away, or what took its place; with `withdraw` a team did.
 TAKING_KINDS = ("forget", "supersede", "unmerge", "withdraw")

@@ -58,8 +58,6 @@ def judge(run: Run) -> None:
             again(run)
 
 
-# -- The lists of stages, in the order in which they run.
-
 TABLES = (embed, link, decay)
 BRIEFS = (render, map_projects, surface, drop_moved)
 # Of the whole store. What is published names the lake's files: they are compacted before it.

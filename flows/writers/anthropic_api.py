@@ -83,8 +83,6 @@ def _kind_of(event: Mapping[str, Any]) -> str:
     return str(error.get("type"))[:40] if isinstance(error, Mapping) else "unknown"
 
 
-# -- The hosted interface: Anthropic's Messages API, or another endpoint that speaks it.
-
 OWN_URL = "https://api.anthropic.com"
 # A service that says nothing for so long has failed: it writes as it goes, the first word within 2 s.
 SILENCE_S = 30.0

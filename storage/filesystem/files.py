@@ -320,9 +320,6 @@ def modified_at(path: Path) -> float:
         return 0.0
 
 
-# -- The folder's own lock: the operating system frees it when its holder dies.
-
-
 @contextlib.contextmanager
 def own_lock(home: Path, wait_s: float = PROBE_SECONDS) -> Iterator[None]:
     """

@@ -25,8 +25,6 @@ from cortex.storage.lake.manifest import (
 )
 from cortex.transforms.errors import FileDamaged, LakeUnclear, ManifestDamaged
 
-# -- Moves lake files that cannot be used out of the store, without deleting them.
-
 
 def quarantine_files(home: Path, paths: Iterable[str], at: datetime) -> Path | None:
     """

@@ -289,8 +289,6 @@ def _checked_names(names: object) -> tuple[str, ...]:
     return tuple(names)
 
 
-# -- The manifest: which lake files count, how far each transcript was read, what runs noted.
-
 MANIFEST_VERSION = 1
 
 # Where this Cortex writes lake files. What has another name is not ours: it is neither read nor removed, and

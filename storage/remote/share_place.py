@@ -113,8 +113,6 @@ def _damaged(name: str) -> FileDamaged:
     )
 
 
-# -- A team's place: one object for each project and member, which this member alone writes, and a mark.
-
 _ROOT = "share"
 _MARK = f"{_ROOT}/place.json"
 _MEMBERS = f"{_ROOT}/members.json"

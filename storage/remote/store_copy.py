@@ -137,8 +137,6 @@ def _unindexed(home: Path) -> set[_Part]:
         return {(path.parent.name, path.stem) for path in folders} | parts_in(home / "tables" / SEARCH_FILE)
 
 
-# -- Brings this machine's copy in step with the store elsewhere: new files first, the manifest last.
-
 # How often a reader begins again whom a writer overtook: what it was reading is gone.
 MAX_SYNC_ATTEMPTS = 5
 

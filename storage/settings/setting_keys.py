@@ -159,8 +159,6 @@ def _decimal(text: str) -> float | str:
         return text
 
 
-# -- Every setting, once: name, kind, default, bounds, unit and meaning.
-
 MAXIMUM_BRIEF_TOKENS = 3_000  # spec 11.2
 
 KEYS = (

@@ -175,8 +175,6 @@ def tidy(handle: Any) -> None:
     handle.optimize(cleanup_older_than=VERSIONS_KEPT, delete_unverified=True)
 
 
-# -- The tables as LanceDB datasets, disposable projections of the lake; nothing else reads or writes them.
-
 # Where a rebuild makes tables before it puts them in place; a killed one leaves it behind.
 REBUILDING = "rebuilding"
 

@@ -243,9 +243,6 @@ def _by_values(
         yield from connection.execute(f"{select} ({','.join('?' * len(some))})", some)
 
 
-# -- The search index: the words, vectors and shown rows of the tables of every scope, in one file.
-
-
 class SearchIndex:
     """The index at `path`; one of this process alone if there is none."""
 

@@ -246,8 +246,6 @@ def _pauses(thread: Sequence[Turn], kind: str) -> list[timedelta]:
     return pauses
 
 
-# -- Layers 1 to 3: what the tool calls, the prose and the assistant's own tags of a session say (spec 5).
-
 # Columns the layers read; the others need not be turned into Python values.
 READ_COLUMNS = [
     "turn_id", "project_id", "session_id", "agent_id", "file", "line", "block", "kind", "said_at", "text",

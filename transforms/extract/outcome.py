@@ -239,8 +239,6 @@ def _commit(trail: _Trail, call: Call) -> None:
         trail.changed.clear()
 
 
-# -- Layer 1: what a session came to: its goal, what was done and proved, what is open (spec 5.5).
-
 GOAL_CHARS = 90
 OUTCOME_CHARS = 210
 OPEN_CHARS = 140

@@ -192,8 +192,6 @@ def _progress(steps: list[tuple[str, str]]) -> list[str]:
     return parts
 
 
-# -- Layer 1: todo lists, task tools and approved plans: one plan each, with its steps and how far they are.
-
 _TITLE = re.compile(
     r"^\s*#{1,3}\s+(?:(?:implementation )?plan\s*(?:[:–—-]|(?:to|for|of)\b)\s*)?(.+?)\s*$",
     re.IGNORECASE | re.MULTILINE,

@@ -136,9 +136,6 @@ def technology_tags(text: str, tags: Mapping[str, str]) -> set[str]:
     return {tags[word] for word in words if word in tags}
 
 
-# -- The fold: events and journal become memories; the same fact seen again reinforces one memory (spec
-# 5.5).
-
 # What may choose; the steps of a plan and what a session came to are many statements.
 WITH_SLOTS = frozenset(FACT_TYPES) - {"progress"}
 DEFAULT_PRIORITY = 5  # the middle of 1 to 10

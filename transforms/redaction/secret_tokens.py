@@ -39,8 +39,6 @@ PREFIXES = (
 SHORT_PREFIXES = "ABSK AKID AQVN BSA EAA EZAK EZTK LTAI cmVmdGtu cio dG9rOj oy2 sl. y0_ y1_ y2_ y3_"
 
 
-# -- Secrets that are known wherever they stand: blocks of keys, and tokens by how they begin.
-
 # Between two runs of base64 in a key: line ends, real or escaped, quotes, line numbers, marks of a diff.
 _GAP = r"""(?:\\[nrt]|[\s"'`+>|,#*]|\d+(?:→|\t))*"""
 _PEM_NAME = r"[A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?"

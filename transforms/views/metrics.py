@@ -323,8 +323,6 @@ def metrics_since(
     return rows.sort_by([("project_id", "ascending"), ("session_id", "ascending")])
 
 
-# -- What sessions did with the memories that they were shown.
-
 SHOWINGS = arrow_of(
     [
         column("session_id", pa.string(), "session that was shown a memory"),

@@ -148,8 +148,6 @@ def _turn(text: str) -> Mapping[str, Any]:
     return {"text": text, **empty}
 
 
-# -- All that a project holds in one request: what no longer holds, what says the same, what is told next.
-
 PROJECT_PROMPT = "project@1"
 ANSWER_PARTS = ("over", "same", "contradicts", "tell")
 HOWS = ("replaced", "done", "mended")

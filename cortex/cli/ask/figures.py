@@ -33,9 +33,6 @@ if TYPE_CHECKING:
     from cortex.transforms.schemas import Row
 
 
-# -- The command `status`: what is stored, what is waiting, how the last run went.
-
-
 @command("status", "Show what is stored, what is waiting and how the last run went.", place=100)
 def status(context: Context) -> Answer:
     """Show what is stored, what is waiting and how the last run went."""
@@ -144,8 +141,6 @@ def _failure_as_dict(failure: ModelFailure | None) -> dict[str, object] | None:
     since = failure.failed_at.isoformat()
     return {"model": failure.model, "failing_since": since, "reason": failure.reason}
 
-
-# -- The command `stats`: how sessions went, in figures.
 
 # Heads of METRICS' columns, in their order: short, so that eight fit on a line of 80 characters.
 HEADINGS = (
@@ -302,8 +297,6 @@ def _trend(stats: ProjectStats) -> str:
     return sparkline([session["corrections"] / max(1, session["prompts"]) for session in last])
 
 
-# -- The command `audit`: what programs did through the tools of the MCP server.
-
 _DAY = ["%Y-%m-%d"]
 _COLUMNS = ("when", "caller", "tool", "arguments", "outcome", "seconds", "usd")
 
@@ -371,8 +364,6 @@ def _cells(row: Row) -> list[str]:
     ]
 
 
-# -- The command `cost`: what a language model has cost, in tables and a plot.
-
 COST_HEADINGS = ("requests", "tokens in", "tokens out", "$")
 # The last days that the plot shows, and how long its longest bar is.
 PLOT_DAYS = 30
@@ -426,8 +417,6 @@ def _table(title: str, rows: Sequence[CostRow]) -> Listing:
     ]
     return Listing(title, ["", *COST_HEADINGS], cells, numbers=set(COST_HEADINGS))
 
-
-# -- The command `plan`: what a language model would be asked next, and what that would cost.
 
 PLAN_HEADINGS = ("sessions", "requests", "tokens in", "tokens out", "$", "$ in batches", "minutes")
 

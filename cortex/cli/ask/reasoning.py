@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     )
 
 
-# -- The command `reflect`: what is open, contradictory or stale, and answers that cite their memories.
-
 _ID_DIGITS = 8
 _TITLES = {"open": "Open", "contradictory": "Contradictory", "stale": "Stale"}
 
@@ -146,9 +144,6 @@ def _hints(reflection: Reflection) -> list[str]:
     notes = [note_of(reflection.answer)] if reflection.answer and reflection.answer.note else []
     settles = any(point.kind != "open" for point in reflection.points)
     return notes + (["Resolve contradictions and stale claims: cortex review"] if settles else [])
-
-
-# -- The command `infer`: why something is so, by the chain of decisions about it.
 
 
 @command("infer", "Explain why: the decisions behind it, and the rejected alternatives.", place=30)

@@ -34,9 +34,6 @@ if TYPE_CHECKING:
     from cortex.transforms.brief.explanation import Choice
 
 
-# -- The command `recall`: searches memories and past sessions.
-
-
 @command("recall", "Search memories and past conversations.", place=10)
 @click.argument("question", nargs=-1, required=True)
 @PROJECT_OPTION
@@ -225,8 +222,6 @@ def _plain(text: str) -> str:
     lines = (line.strip().lstrip("#>-* ").replace("**", "") for line in text.split("\n"))
     return " ".join(line for line in lines if line and not line.startswith("```"))
 
-
-# -- The command `brief`: what the assistant is given at a session's start, and why.
 
 TEXT_CHARS = 110
 

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from cortex.transforms.views.review import Item
 
 
-# -- The command `review`: contradictions, stale claims and proposed merges, and a person's word on each.
-
 ID_DIGITS = 8  # of some hundred items two agree in so many once in 400,000 reviews
 PLURALS = {
     "contradiction": "contradictions", "stale": "stale claims", "merge": "merge proposals",
@@ -149,9 +147,6 @@ def _item_lines(item: Item) -> Iterator[str]:
         yield f"      but:   {item.detail}"
     if item.kind in ("merge", "global"):
         yield f"      into:  {excerpt(item.detail)}"
-
-
-# -- The commands `consolidate` and `checkpoint`: merge what says the same, or undo that.
 
 
 @command("consolidate", "Merge memories that say the same, or undo a merge.", place=80)

@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from cortex.flows.operations.share.team import TeamProposal, TeamStatus
 
 
-# -- The commands below `team` about its place: members and their roles, and the team's key.
-
 NO_ROLE = "none"
 
 
@@ -145,8 +143,6 @@ def _rows(listed: MemberList, names: list[str]) -> Iterator[Listing]:
         rows.append([each, listed.of(each).name, held, ", ".join(sorted(listed.pushed.get(each, ())))])
     yield Listing("Members", ["id", "name", "role", "shares"], rows)
 
-
-# -- The command `team`: proposes memories on a branch, and says what the team's memory holds.
 
 NOTHING_PROPOSED = "Nothing was proposed."
 ATTRIBUTES = "echo 'decisions.md merge=union' >> .gitattributes"
@@ -322,8 +318,6 @@ def _status_lines(shown: TeamStatus) -> Iterator[str]:
 for below in (members, grant, remove, key):
     team.add_command(below)
 
-
-# -- The commands `push` and `pull`: share memories with colleagues through a bucket or a folder.
 
 CHOOSE = "Choose projects: cortex config set share.projects NAME"
 

@@ -62,9 +62,6 @@ def nightly(context: Context, at: str | None, engine: str | None, accept_loss: b
     return report_answer(report)
 
 
-# -- The command `backfill`: reads old transcripts.
-
-
 @command("backfill", "Read old transcripts.", place=10)
 @click.argument("paths", nargs=-1, type=click.Path(path_type=Path))
 @click.option("--dry-run", is_flag=True, help="Show what would be read, without reading it.")
@@ -132,9 +129,6 @@ def _planned(plan: BackfillPlan) -> Answer:
     return Answer({"would_read": data}, lines)
 
 
-# -- The command `import`: memories of a file into the store.
-
-
 @command("import", "Read memories from a file.", place=50)
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--own", is_flag=True, help="Trust the file: it is your own export from another machine.")
@@ -195,9 +189,6 @@ def _hints(result: ImportResult, file: Path) -> list[str]:
             "The contents of the file count as external: recall finds them, but no brief shows them."
         )
     return hints
-
-
-# -- The command `index-code`: keeps a description of a source file.
 
 
 @command("index-code", "Store searchable descriptions of source files.", place=40)

@@ -24,9 +24,6 @@ if TYPE_CHECKING:
     from cortex.storage.copies.backup import Backup
 
 
-# -- The command `export`: memories out of a store.
-
-
 @command("export", "Write memories as JSON or Markdown.", place=30)
 @click.argument("file", required=False)
 @click.option(
@@ -69,9 +66,6 @@ def export(
         [keeps_all] if form == "markdown" else [],
         warnings,
     )
-
-
-# -- The commands `backup` and `restore`: the store in one file.
 
 
 @command("backup", "Write the store to one file.", place=10)
@@ -118,9 +112,6 @@ def _answer(verb: str, file: Path, result: Restored) -> Answer:
         )
     size = size_of(backup.bytes)
     return Answer(data, [f"{verb}: {file}, {len(backup.files)} files, {size}; {rows}."], hints)
-
-
-# -- The commands `encrypt` and `decrypt`: encryption at rest.
 
 
 @command("encrypt", "Encrypt the lake on disk.", place=40)

@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from cortex.flows.past.rederive import Proposal
 
 
-# -- The command `rebuild`: rebuilds the tables from the lake, or compares them with it.
-
 DIFFERENCES_SHOWN = 40
 
 
@@ -116,8 +114,6 @@ def _lines(comparison: Comparison) -> Iterator[str]:
     if not differences:
         yield f"Clean: {comparison.rows:,} rows match the lake."
 
-
-# -- The command `rederive`: what today's extractor would make of old sessions.
 
 LINES_SHOWN = 5
 

@@ -26,9 +26,6 @@ if TYPE_CHECKING:
     from cortex.storage.projects.projects import Project
 
 
-# -- The command `projects`: lists, renames, merges and splits projects.
-
-
 @group("projects", "List, rename, merge and split projects.", place=10)
 def projects(context: Context) -> Answer:
     """List the projects with their identity and folders; rename, merge or split them."""
@@ -121,9 +118,6 @@ def split(context: Context, project: str) -> Answer:
         [f"{parted.project_id} is a project of its own again."],
         warnings=parted.applied.warnings,
     )
-
-
-# -- The command `reset`: all about a project is erased, once a person has agreed.
 
 
 @command("reset", "Erase everything about a project.", place=20)

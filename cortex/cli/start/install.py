@@ -27,9 +27,6 @@ if TYPE_CHECKING:
     from cortex.flows.operations.maintain.setup import Schedule, SettingsChange
 
 
-# -- The commands `install` and `uninstall`: Cortex's hooks in the client's settings.
-
-
 @command("install", "Add the hooks to the client's settings.", place=30)
 @DRY_RUN
 def install(context: Context, dry_run: bool) -> Answer:
@@ -81,9 +78,6 @@ def change_answer(change: SettingsChange, *hints: str) -> Answer:
     return Answer(data, change.diff.splitlines(), [hint, *hints], warnings)
 
 
-# -- The command `statusline`: one line below the prompt, and its place in the client's settings.
-
-
 @group(
     "statusline",
     "Print a status line: memories, capture and context.",
@@ -121,9 +115,6 @@ def uninstall_status_line(context: Context, dry_run: bool) -> Answer:
     from cortex.flows.operations.maintain import setup
 
     return change_answer(setup.uninstall_status_line(dry_run=dry_run))
-
-
-# -- The commands `schedule …`: let the nightly run start by itself.
 
 
 @group("schedule", "Schedule the nightly run.", place=70)

@@ -74,8 +74,6 @@ class SlidingWindow:
             return not self._admitted_at or self.clock() - self._admitted_at[-1] >= WINDOW_SECONDS
 
 
-# -- A client: what it may see, how often it may call, and the note of each call.
-
 Performed = TypeVar("Performed")
 _log = logging.getLogger(__name__)
 

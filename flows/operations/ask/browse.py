@@ -166,8 +166,6 @@ def _values(
     return [FacetValue(value, labels.get(value, value), n, value == chosen) for value, n in shown]
 
 
-# -- Memories as a person looks through them: by a question or without one, with facets and pages.
-
 # What a question may bring in: facets count over all of it.
 MAX_MATCHES = 100
 # Said in a session and kept as it was said: it is found by a question, and is no memory.

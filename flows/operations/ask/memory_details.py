@@ -212,9 +212,6 @@ class _Worked:
         return self._worked[row] + min(since, self._runs[row])
 
 
-# -- Walks the links of a memory.
-
-
 @dataclass(frozen=True)
 class Neighbourhood:
     """

@@ -50,8 +50,6 @@ def store_as_of(
     return as_of(run, day, run.readings.scopes() if scopes is None else scopes, searchable=searchable)
 
 
-# -- Runs a read-only query on the store's tables.
-
 TABLES_HINT = f"The tables: {', '.join(ALL_NAMES)}."
 
 

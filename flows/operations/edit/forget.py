@@ -157,8 +157,6 @@ def _in_words(copy: OutsideCopy) -> str:
     return _WORDS.get(copy.kind, "{place}").format(place=copy.place, day=copy.written_at[:10])
 
 
-# -- Forgets: a memory by its id or its words, a session, or all of a project; what would go is shown first.
-
 _COLUMNS = ["memory_id", "project_id", "memory_type", "text", "status", "merged_into"]
 
 

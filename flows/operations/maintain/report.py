@@ -309,9 +309,6 @@ def _title(month: str, labels: Sequence[str]) -> str:
     return f"{', '.join(labels) or 'All projects'}, {calendar.month_name[int(number)]} {year}"
 
 
-# -- How sessions went, by project.
-
-
 @dataclass(frozen=True)
 class ProjectStats:
     """A project's sessions as rows of METRICS, the oldest first, and its published brief's size in tokens."""
@@ -333,9 +330,6 @@ def read_stats(context: Context, project: str | None = None) -> list[ProjectStat
         rows = sorted(sessions.to_pylist(), key=lambda row: (row["began_at"] or EPOCH, row["session_id"]))
         stats.append(ProjectStats(each, labels[each.project_id], tokens, rows))
     return stats
-
-
-# -- What changed with memory: sessions before a project's first brief, after it, and after it without memory.
 
 
 @dataclass(frozen=True)

@@ -178,8 +178,6 @@ def _ended(text: str, code: int | None) -> tuple[str, str]:
     return text, "error" if _FAILED.match(start) else "ok"
 
 
-# -- Codex CLI: a line of a rollout file as turns. What is known of the format: docs/other-assistants.md.
-
 # The first line since September 2025 (0.3x); before, a bare object that has no type.
 _META = re.compile(rb'\{\s*(?:"[a-z_]+":\s*(?:"[^"]*"|\d+),\s*){0,3}"type":\s*"session_meta"')
 _BARE_META = re.compile(

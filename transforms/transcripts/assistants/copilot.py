@@ -101,8 +101,6 @@ def _steps(todos: object) -> list[Record]:
     return [{"content": step[2], "status": _STEP_STATUS.get(step[1], "in_progress")} for step in steps]
 
 
-# -- Copilot CLI: an event of a session as turns. What is known of the format: docs/other-assistants.md.
-
 # The first event; its keys may come in another order, its values before the type are short.
 _START = re.compile(
     rb'\{\s*(?:"(?:id|timestamp|parentId)":\s*(?:"[^"]{0,80}"|null),\s*){0,3}"type":\s*"session\.start"'

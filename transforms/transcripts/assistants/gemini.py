@@ -135,8 +135,6 @@ def choices_of(given: Record, text: str) -> str:
     return "\n".join(lines)
 
 
-# -- Gemini CLI: a message of a chat file as turns. What is known of the format: docs/other-assistants.md.
-
 # Both keys in the first object of the file, before any message.
 _SESSION = re.compile(rb'"sessionId":\s*"([^"]+)"')
 _PROJECT = re.compile(rb'"projectHash":\s*"([^"]+)"')

@@ -103,8 +103,6 @@ def _text(state: Record) -> str:
     return string(state.get("output")) or "\n".join(filter(None, parts))
 
 
-# -- opencode: a message as turns. What is known of the format: docs/other-assistants.md.
-
 _START = re.compile(rb'\{\s*"info":\s*\{\s*"id":\s*"(ses_\w+)"')
 _FIELD = rb'"%s":\s*("(?:[^"\\]|\\.)*")'
 _BARE_COMMAND = re.compile(r"/[\w:-]+\Z")
