@@ -27,7 +27,7 @@ from pathlib import Path
 
 from cortex.storage.filesystem.files import (
     is_process,
-    sync_folder,
+    sync,
     writing_to,
 )
 from cortex.storage.lake.lake import Lake
@@ -458,7 +458,7 @@ class Arrivals:
         content = json.dumps(fields, ensure_ascii=False).encode("utf-8", "replace")
         with writing_to(self._lake.home):
             self._folder.mkdir(parents=True, exist_ok=True)
-            sync_folder(self._folder.parent)
+            sync(self._folder.parent)
             self._lake.write_waiting(arrival_path(self._lake.home, arrival.reply.request_id), content)
 
     def read(self) -> list[Arrival]:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -29,6 +29,9 @@ from cortex.transforms.vocabulary import TURN_KINDS as TURN_KINDS
 from cortex.transforms.vocabulary import UNSURE_BY_MODEL as UNSURE_BY_MODEL
 from cortex.transforms.vocabulary import Row as Row
 from cortex.transforms.vocabulary import checked as checked
+
+if TYPE_CHECKING:
+    import polars as pl
 
 UTC_US = pa.timestamp("us", tz="UTC")
 
@@ -116,6 +119,15 @@ class Table:
 def values(rows: pa.Table, name: str) -> list[Any]:
     """Return a column as Python values."""
     return rows[name].to_pylist()
+
+
+def as_polars(rows: pa.Table) -> "pl.DataFrame":
+    """Return rows as a frame of Polars."""
+    import polars as pl  # everywhere where it is used: .1 s, which a run in which nothing is new can spare
+
+    frame = pl.from_arrow(rows)
+    assert isinstance(frame, pl.DataFrame)
+    return frame
 
 
 LINES = pa.list_(pa.field("item", pa.int32(), nullable=False))

@@ -140,10 +140,10 @@ class Pager:
     after: str
 
 
-def pager(request: ViewRequest, total: int, rows: int, size: int = PAGE_ROWS) -> Pager:
+def pager(request: ViewRequest, total: int, rows: int) -> Pager:
     """Return the pager of a page with `rows` rows out of `total`."""
     number = request.number("page", 1)
-    first = (number - 1) * size + 1
+    first = (number - 1) * PAGE_ROWS + 1
     last = first + rows - 1
     before = request.link(page=number - 1 if number > 2 else "") if number > 1 else ""
     return Pager(first, last, total, before, request.link(page=number + 1) if last < total else "")

@@ -18,7 +18,7 @@ from cortex.storage.staging.transcripts import (
     Position,
     Transcript,
 )
-from cortex.transforms.schemas import TURNS, values
+from cortex.transforms.schemas import TURNS, as_polars, values
 from cortex.transforms.transcripts.assistants import lines_of_document
 from cortex.transforms.transcripts.records import Limits
 from cortex.transforms.transcripts.transcript import (
@@ -195,8 +195,4 @@ def in_first_place(turns: pa.Table, known: pa.Table) -> pa.Table:
 
 def _places(rows: pa.Table) -> pl.DataFrame:
     """Return where turns stand, without their texts, of which each copy may be 100 MB."""
-    import polars as pl
-
-    frame = pl.from_arrow(rows.select(["turn_id", *PLACE]))
-    assert isinstance(frame, pl.DataFrame)
-    return frame
+    return as_polars(rows.select(["turn_id", *PLACE]))

@@ -39,7 +39,7 @@ from cortex.storage.filesystem.files import (
     remove_abandoned_parts,
     replacing,
     sha256_of,
-    sync_folder,
+    sync,
     write_stored,
     writing_to,
 )
@@ -476,7 +476,7 @@ def _swap(fresh: Path, home: Path, at: datetime, digest: str) -> Path | None:
         home.replace(previous)
         put_in_place(fresh, home)
         _carry_what_waits(Store(previous), Store(home))  # what came after the first copy
-    sync_folder(home.parent)
+    sync(home.parent)
     return previous
 
 

@@ -120,12 +120,12 @@ def replacing(path: Path, part: Path | None = None) -> Iterator[Path]:
     part = part or path.with_name(f".{path.name}.{os.getpid()}{PART_SUFFIX}")
     try:
         yield part
-        _sync(part)
+        sync(part)
         _move(part, path)
     except BaseException:
         part.unlink(missing_ok=True)
         raise
-    sync_folder(path.parent)
+    sync(path.parent)
 
 
 def _move(part: Path, path: Path) -> None:
@@ -212,12 +212,8 @@ def write_below(folder: Path, name: str, content: bytes) -> None:
     write_atomically(path, content)
 
 
-def sync_folder(folder: Path) -> None:
-    """Make the renames in `folder` survive a power cut."""
-    _sync(folder)
-
-
-def _sync(path: Path) -> None:
+def sync(path: Path) -> None:
+    """Make a file's bytes, or the renames in a folder, survive a power cut."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
-from cortex.storage.filesystem.files import sync_folder, writing_to
+from cortex.storage.filesystem.files import sync, writing_to
 from cortex.storage.lake.encryption import ENCRYPTED, Vault, key_id_of
 from cortex.storage.lake.lake_files import (
     UNREADABLE,
@@ -42,7 +42,7 @@ def quarantine_files(home: Path, paths: Iterable[str], at: datetime) -> Path | N
             target = folder / "lake" / path
             target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             shutil.move(home / "lake" / path, target)
-            sync_folder(target.parent)
+            sync(target.parent)
     return folder
 
 

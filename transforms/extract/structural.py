@@ -27,7 +27,6 @@ from cortex.transforms.words.sentences import shortened
 LINES_KEPT = 12
 COMMAND_CHARS = 160
 CHECKS_KEPT = 4
-MAX_CHECK_CHARS = 90
 _SUBCOMMAND = re.compile(r" [a-z]+(?= |$)")  # "ruff check" and "ruff format" are two
 # A path, a test's name or an option that chooses some: how a part was checked that day. One that leaves some
 # out (`-m "not slow"`) is how the rest is checked every day.
