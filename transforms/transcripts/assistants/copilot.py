@@ -1,7 +1,4 @@
-"""
-Copilot CLI: an event of a session as turns, its tools by common names. What is known: docs/other-
-assistants.md.
-"""
+"""Copilot CLI: an event of a session as turns, its tools by common names; see docs/other-assistants.md."""
 
 import re
 from collections.abc import Mapping
@@ -9,13 +6,17 @@ from collections.abc import Mapping
 from cortex.hooks.prose.plain import without_private
 from cortex.transforms.transcripts.assistants.codex import patched
 from cortex.transforms.transcripts.assistants.parsed_turn import (
+    BARE_COMMAND,
     Adapter,
     Assistant,
     Head,
     ParsedTurn,
     asked,
+    by_file_path,
     call,
+    fields_of,
     object_in,
+    tool_result,
 )
 from cortex.transforms.transcripts.records import (
     Record,
@@ -62,10 +63,7 @@ def call_of(data: Record) -> tuple[str, Record]:
     name = _NAMES.get(name, name)
     if name == "TodoWrite":
         return name, {"todos": _steps(given.get("todos"))}
-    path = next((given[key] for key in _PATHS if string(given.get(key))), None)
-    if name in ("Read", "Write", "Edit") and path:
-        return name, {"file_path": path, **{key: value for key, value in given.items() if key not in _PATHS}}
-    return name, given
+    return name, by_file_path(name, given, _PATHS)
 
 
 def result_of(data: Record) -> tuple[str, str]:
@@ -109,8 +107,6 @@ _START = re.compile(
 # Events about the program itself: most lines of a session, not worth parsing.
 SILENT = (b'{"type":"assistant.turn_', b'{"type":"hook.', b'{"type":"permission.')
 
-_BARE_COMMAND = re.compile(r"/[\w:-]+\Z")
-
 
 def is_own(start: bytes) -> bool:
     """Return whether a file that begins so is the event log of a session."""
@@ -120,8 +116,8 @@ def is_own(start: bytes) -> bool:
 def head_of(start: bytes, file: str) -> Head:
     """Return what the first event says of the session; nothing if it was cut."""
     record = object_in(start.partition(b"\n")[0].decode("utf-8", "replace")) or {}
-    meta = _object(record.get("data"))
-    place = _object(meta.get("context"))
+    meta = fields_of(record.get("data"))
+    place = fields_of(meta.get("context"))
     return Head(
         "copilot",
         session_id=string(meta.get("sessionId")) or None,
@@ -157,7 +153,7 @@ def _from_user(data: Record, head: Head, is_agent: bool) -> list[Utterance] | No
     if string(data.get("source")) not in ("", "user"):  # a skill's text, a program's reminder
         return []
     text = without_private(text).strip()
-    if not text or _BARE_COMMAND.match(text):
+    if not text or BARE_COMMAND.match(text):
         return []
     return spoken("program", text) if is_agent else asked("prompt", text, head)
 
@@ -176,8 +172,7 @@ def _from_call(data: Record, head: Head, is_agent: bool) -> list[Utterance] | No
 
 def _from_result(data: Record, head: Head, is_agent: bool) -> list[Utterance] | None:
     text, status = result_of(data)
-    use_id = string(data.get("toolCallId")) or None
-    return [Utterance("tool_result", without_private(text).strip(), None, use_id, None, status)]
+    return [tool_result(text, string(data.get("toolCallId")) or None, status)]
 
 
 def _from_compaction(data: Record, head: Head, is_agent: bool) -> list[Utterance] | None:
@@ -191,10 +186,6 @@ _READERS = {
     "tool.execution_complete": _from_result,
     "session.compaction_complete": _from_compaction,
 }
-
-
-def _object(value: object) -> Record:
-    return value if isinstance(value, Mapping) else {}
 
 
 ASSISTANT = Assistant(
