@@ -11,12 +11,7 @@ from datetime import datetime
 
 from cortex.transforms.audit import Violation
 from cortex.transforms.brief.explanation import Choice
-from cortex.transforms.errors import (
-    AuditFailed,
-    FileDamaged,
-    LossRefused,
-    contained,
-)
+from cortex.transforms.errors import AuditFailed, FileDamaged, LossRefused, contained
 
 
 @dataclass

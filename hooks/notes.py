@@ -28,13 +28,7 @@ if TYPE_CHECKING or __package__:
         quotable_statements,
         without_announcements,
     )
-    from cortex.hooks.evidence.text import (
-        PEOPLE_KINDS,
-        index_words,
-        latin_length,
-        names_in,
-        word_set,
-    )
+    from cortex.hooks.evidence.text import PEOPLE_KINDS, index_words, latin_length, names_in, word_set
     from cortex.hooks.identity import CITED_ID_CHARS
     from cortex.hooks.prose.memory_types import SHOWN_TYPES
     from cortex.hooks.prose.own_prose import SIGN
@@ -52,13 +46,7 @@ else:
         quotable_statements,
         without_announcements,
     )
-    from evidence.text import (
-        PEOPLE_KINDS,
-        index_words,
-        latin_length,
-        names_in,
-        word_set,
-    )
+    from evidence.text import PEOPLE_KINDS, index_words, latin_length, names_in, word_set
     from identity import CITED_ID_CHARS
     from prose.memory_types import SHOWN_TYPES
     from prose.own_prose import SIGN

@@ -18,30 +18,16 @@ if TYPE_CHECKING or __package__:
     from collections.abc import Iterator, Sequence
 
     from cortex.hooks import private, ticket
-    from cortex.hooks.prose import (
-        own_prose as self_report,
-    )
-    from cortex.hooks.prose import (
-        own_prose as sources,
-    )
-    from cortex.hooks.prose import (
-        plain,
-        repeats,
-    )
+    from cortex.hooks.prose import own_prose as self_report
+    from cortex.hooks.prose import own_prose as sources
+    from cortex.hooks.prose import plain, repeats
     from cortex.hooks.prose.own_prose import own_prose
 else:
     import private
     import ticket
-    from prose import (
-        own_prose as self_report,
-    )
-    from prose import (
-        own_prose as sources,
-    )
-    from prose import (
-        plain,
-        repeats,
-    )
+    from prose import own_prose as self_report
+    from prose import own_prose as sources
+    from prose import plain, repeats
     from prose.own_prose import own_prose
 
 

@@ -17,19 +17,10 @@ import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict, dataclass
-from datetime import (
-    UTC,
-    date,
-    datetime,
-    timedelta,
-)
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
-from cortex.storage.filesystem.files import (
-    is_process,
-    sync,
-    writing_to,
-)
+from cortex.storage.filesystem.files import is_process, sync, writing_to
 from cortex.storage.lake.lake import Lake
 from cortex.transforms.errors import FileDamaged
 from cortex.transforms.writer.request import Reply

@@ -24,25 +24,9 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from cortex.explorer.actions import (
-    ACTIONS,
-    Action,
-    Done,
-    Notices,
-)
-from cortex.explorer.page import (
-    AnswerCache,
-    Page,
-    ViewRequest,
-    html_of,
-    json_of,
-)
-from cortex.explorer.views import (
-    NAVIGATION,
-    STATIC_TYPES,
-    VIEWS,
-    nothing_here,
-)
+from cortex.explorer.actions import ACTIONS, Action, Done, Notices
+from cortex.explorer.page import AnswerCache, Page, ViewRequest, html_of, json_of
+from cortex.explorer.views import NAVIGATION, STATIC_TYPES, VIEWS, nothing_here
 from cortex.flows.context import Context
 from cortex.transforms.errors import (
     CortexError,

@@ -4,12 +4,7 @@ import json
 import re
 import threading
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import (
-    asdict,
-    dataclass,
-    field,
-    is_dataclass,
-)
+from dataclasses import asdict, dataclass, field, is_dataclass
 from datetime import date, datetime
 from functools import lru_cache
 from typing import Any, TypeAlias, TypeVar
@@ -23,12 +18,7 @@ from cortex.flows.context import Context
 from cortex.flows.operations import lookup
 from cortex.hooks.prose.characters import escaped, visible
 from cortex.transforms.errors import UsageError
-from cortex.transforms.words.ages import (
-    ago,
-    author_of_layer,
-    counted,
-    speaker_of,
-)
+from cortex.transforms.words.ages import ago, author_of_layer, counted, speaker_of
 from cortex.transforms.words.sentences import excerpt
 
 # -- Caches slow answers until the store changes.

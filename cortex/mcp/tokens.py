@@ -22,27 +22,10 @@ from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
 from mcp.server.auth.provider import AccessToken
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse
-from starlette.types import (
-    ASGIApp,
-    Message,
-    Receive,
-    Scope,
-    Send,
-)
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from cortex.mcp.protocol.access import (
-    READ,
-    SCOPES,
-    WRITE,
-    allows,
-    needed_scope,
-)
-from cortex.transforms.errors import (
-    CortexError,
-    RateLimited,
-    ScopeMissing,
-    UsageError,
-)
+from cortex.mcp.protocol.access import READ, SCOPES, WRITE, allows, needed_scope
+from cortex.transforms.errors import CortexError, RateLimited, ScopeMissing, UsageError
 
 if TYPE_CHECKING:
     # Notes a call that the token does not allow; raises ScopeMissing or RateLimited.

@@ -12,12 +12,7 @@ from itertools import product
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cortex.flows.asking_model.asking import (
-    ask_all,
-    finish_arrivals,
-    kept_replies,
-    kept_requests,
-)
+from cortex.flows.asking_model.asking import ask_all, finish_arrivals, kept_replies, kept_requests
 from cortex.flows.context import utc_now
 from cortex.flows.extract_transcripts import events_of, note_grown
 from cortex.flows.reading.transcript_reader import PLACE, in_first_place
@@ -33,15 +28,7 @@ from cortex.flows.run_report import StageReport
 from cortex.storage.model_calls import Arrivals, Spending
 from cortex.storage.settings.reference import read_prompt
 from cortex.transforms.audit import events_violations
-from cortex.transforms.schemas import (
-    EPOCH,
-    EVENTS,
-    PROJECT_PURPOSE,
-    REPLIES,
-    SETTLED,
-    TURNS,
-    values,
-)
+from cortex.transforms.schemas import EPOCH, EVENTS, PROJECT_PURPOSE, REPLIES, SETTLED, TURNS, values
 from cortex.transforms.words.ages import counted
 from cortex.transforms.writer.request import ModelRequest, Prompt, Reply
 from cortex.transforms.writer.session import PIECE_PURPOSE, SessionRequest, session_requests

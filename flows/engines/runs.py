@@ -6,12 +6,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import (
-    Callable,
-    Iterator,
-    Mapping,
-    Sequence,
-)
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -24,12 +19,7 @@ import pyarrow.compute as pc
 from cortex.flows.context import Context
 from cortex.flows.embedders import Embedding
 from cortex.flows.reading.shard_worker import NO_WORKERS, runner_for
-from cortex.flows.run.run import (
-    Progress,
-    Run,
-    Stage,
-    no_progress,
-)
+from cortex.flows.run.run import Progress, Run, Stage, no_progress
 from cortex.flows.run_report import QuarantinedLine, RunReport
 from cortex.flows.stages.order import INGEST, NIGHTLY, TABLES
 from cortex.storage.copies.swapping import finish_swap, forget_swap
@@ -51,12 +41,7 @@ from cortex.storage.staging.staging import is_in_database
 from cortex.storage.staging.transcripts import open_transcript
 from cortex.storage.store import Store
 from cortex.transforms.errors import FileDamaged, NothingUsable, TablesDamaged, UnknownValue
-from cortex.transforms.schemas import (
-    EVENTS,
-    JOURNAL,
-    TURNS,
-    VECTORS,
-)
+from cortex.transforms.schemas import EVENTS, JOURNAL, TURNS, VECTORS
 from cortex.transforms.transcripts.assistants import KNOWN_ASSISTANTS, USUAL
 
 # -- Which engine runs the stages: Prefect where a server of it answers, plain elsewhere.

@@ -11,13 +11,7 @@ import pyarrow.compute as pc
 
 from cortex.flows.run_report import QuarantinedLine
 from cortex.hooks.private import is_below
-from cortex.storage.staging.transcripts import (
-    PIECE_BYTES,
-    START,
-    Piece,
-    Position,
-    Transcript,
-)
+from cortex.storage.staging.transcripts import PIECE_BYTES, START, Piece, Position, Transcript
 from cortex.transforms.schemas import TURNS, as_polars, values
 from cortex.transforms.transcripts.assistants import lines_of_document
 from cortex.transforms.transcripts.records import Limits

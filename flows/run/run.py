@@ -15,12 +15,7 @@ from cortex.flows.embedders import Embedding
 from cortex.flows.reading.shard_worker import NO_WORKERS, RunnerChoice
 from cortex.flows.reading.shards import Carrier
 from cortex.flows.run.fingerprints import Fingerprints
-from cortex.flows.run.source import (
-    DATED,
-    LakeSource,
-    ReadingSource,
-    parts_of,
-)
+from cortex.flows.run.source import DATED, LakeSource, ReadingSource, parts_of
 from cortex.flows.run_report import Outcome, RunReport
 from cortex.storage.lake.manifest import Cut, ManifestNotes, Output
 from cortex.storage.published.catalogue import brief_tokens

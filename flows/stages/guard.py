@@ -18,12 +18,7 @@ from cortex.flows.stages.embed import searchable
 from cortex.hooks.tokens import tokens_in
 from cortex.storage.lake.manifest import REPLACED_BY, Manifest, RefusedLoss
 from cortex.transforms.errors import LossRefused
-from cortex.transforms.journal_entries import (
-    Forget,
-    entries_in,
-    from_row,
-    is_prune,
-)
+from cortex.transforms.journal_entries import Forget, entries_in, from_row, is_prune
 from cortex.transforms.memory.forgetting import Phrases, Tombstones, tombstones_of
 from cortex.transforms.memory.loss import (
     SHOWN,
@@ -36,13 +31,7 @@ from cortex.transforms.memory.loss import (
     too_many_lines,
     too_many_memories,
 )
-from cortex.transforms.schemas import (
-    GLOBAL_SCOPE,
-    MEMORIES,
-    TURNS,
-    Row,
-    values,
-)
+from cortex.transforms.schemas import GLOBAL_SCOPE, MEMORIES, TURNS, Row, values
 
 # -- Taking what was forgotten out of what people see while a loss waits and nothing else is published.
 

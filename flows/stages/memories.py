@@ -31,13 +31,7 @@ from cortex.transforms.memory.lifecycle import findings
 from cortex.transforms.memory.link import LINKED_COLUMNS, FormerLinks, edges_state
 from cortex.transforms.memory.link import edges_between as links_between
 from cortex.transforms.memory.validity import with_valid_time
-from cortex.transforms.schemas import (
-    EVENTS,
-    JOURNAL,
-    MEMORIES,
-    Row,
-    values,
-)
+from cortex.transforms.schemas import EVENTS, JOURNAL, MEMORIES, Row, values
 from cortex.transforms.views.review import resolved_edges
 
 

@@ -11,18 +11,8 @@ from pathlib import Path
 
 from cortex.storage.filesystem.files import sync, writing_to
 from cortex.storage.lake.encryption import ENCRYPTED, Vault, key_id_of
-from cortex.storage.lake.lake_files import (
-    UNREADABLE,
-    Label,
-    files_below,
-    label_of,
-)
-from cortex.storage.lake.manifest import (
-    LakeFile,
-    Manifest,
-    ManifestNotes,
-    read_manifest,
-)
+from cortex.storage.lake.lake_files import UNREADABLE, Label, files_below, label_of
+from cortex.storage.lake.manifest import LakeFile, Manifest, ManifestNotes, read_manifest
 from cortex.transforms.errors import FileDamaged, LakeUnclear, ManifestDamaged
 
 

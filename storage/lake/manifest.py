@@ -5,12 +5,7 @@ The manifest: which lake files count, how far each transcript was read, and what
 import json
 import re
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import (
-    dataclass,
-    field,
-    fields,
-    replace,
-)
+from dataclasses import dataclass, field, fields, replace
 from itertools import chain
 from pathlib import Path
 from types import MappingProxyType

@@ -20,12 +20,7 @@ from cortex.storage.lake.encryption import (
 )
 from cortex.storage.remote.bucket import Bucket, bucket_at
 from cortex.transforms.documents.team_memory import Members, Unusable, read_members
-from cortex.transforms.errors import (
-    FileDamaged,
-    KeyUnavailable,
-    StoreUnreachable,
-    UsageError,
-)
+from cortex.transforms.errors import FileDamaged, KeyUnavailable, StoreUnreachable, UsageError
 from cortex.transforms.identity import content_id
 
 # -- Envelope encryption of what is pushed: each object has a data key of its own, which the team's key

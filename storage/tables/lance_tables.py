@@ -21,12 +21,7 @@ import pyarrow as pa
 from cortex.storage.filesystem.files import refusal_of, writing_to
 from cortex.storage.tables.search_file import SEARCH_FILE, has_dataset
 from cortex.storage.tables.search_index import IndexedRows, SearchIndex
-from cortex.storage.tables.tables import (
-    HAS_VECTOR,
-    PROJECTED,
-    VECTOR,
-    Filter,
-)
+from cortex.storage.tables.tables import HAS_VECTOR, PROJECTED, VECTOR, Filter
 from cortex.stubbed_imports import stubbing
 from cortex.transforms.errors import CortexError, TablesDamaged
 from cortex.transforms.identity import content_id

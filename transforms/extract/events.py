@@ -13,12 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from cortex.transforms.extract.answers import agreed_candidates, choice_candidates
-from cortex.transforms.extract.language.candidate import (
-    EXTRACTOR_VERSION,
-    Candidate,
-    Turn,
-    text_of,
-)
+from cortex.transforms.extract.language.candidate import EXTRACTOR_VERSION, Candidate, Turn, text_of
 from cortex.transforms.extract.language.lexicon import Lexicon
 from cortex.transforms.extract.language.phrases import languages_of
 from cortex.transforms.extract.language.settled import FORGOTTEN, NOTHING_SETTLED, Settled

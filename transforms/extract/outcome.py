@@ -9,13 +9,7 @@ from dataclasses import dataclass, field
 
 from cortex.hooks.evidence.statements import OUTCOME_PART, OUTCOME_PARTS
 from cortex.hooks.prose.own_prose import EDIT_TOOLS, SHELL_TOOLS, without_pasted
-from cortex.transforms.extract.language.candidate import (
-    PERSON,
-    Candidate,
-    Turn,
-    line_of,
-    text_of,
-)
+from cortex.transforms.extract.language.candidate import PERSON, Candidate, Turn, line_of, text_of
 from cortex.transforms.extract.language.phrases import CHECK_COMMANDS, Phrasebook, part_of
 from cortex.transforms.extract.language.statements import plain, prose_blocks
 from cortex.transforms.extract.plans import plan_title, request, unchanged_files
@@ -37,13 +31,7 @@ from cortex.transforms.extract.structural import (
 )
 from cortex.transforms.extract.user_statements import TERSE_CHARS
 from cortex.transforms.identity import content_id
-from cortex.transforms.words.sentences import (
-    PROSE,
-    sentences,
-    share_of_fewer,
-    shortened,
-    words_in,
-)
+from cortex.transforms.words.sentences import PROSE, sentences, share_of_fewer, shortened, words_in
 
 # -- What the calls of a session left behind: commits, pull requests, pushes, checks and their verdict.
 

@@ -9,13 +9,7 @@ from dataclasses import replace
 from cortex.hooks.prose import own_prose as self_report
 from cortex.hooks.prose.memory_types import MEMORY_TAGS
 from cortex.hooks.prose.own_prose import SIGN, own_prose
-from cortex.transforms.extract.language.candidate import (
-    TAG_LAYER,
-    Candidate,
-    Turn,
-    line_of,
-    text_of,
-)
+from cortex.transforms.extract.language.candidate import TAG_LAYER, Candidate, Turn, line_of, text_of
 from cortex.transforms.extract.language.lexicon import Lexicon
 from cortex.transforms.extract.language.phrases import FILE
 from cortex.transforms.extract.language.statements import (

@@ -8,19 +8,9 @@ from typing import Any
 import orjson
 
 from cortex.hooks.prose.own_prose import EDIT_TOOLS, READ_TOOLS, SHELL_TOOLS
-from cortex.transforms.extract.language.candidate import (
-    Candidate,
-    Turn,
-    line_of,
-    text_of,
-)
+from cortex.transforms.extract.language.candidate import Candidate, Turn, line_of, text_of
 from cortex.transforms.extract.language.phrases import CHECK_COMMANDS
-from cortex.transforms.extract.language.statements import (
-    MAX_CHARS,
-    cut_between,
-    plain,
-    prose_blocks,
-)
+from cortex.transforms.extract.language.statements import MAX_CHARS, cut_between, plain, prose_blocks
 from cortex.transforms.words.sentences import shortened
 
 # Enough to find the places again; a hot file is read a hundred times in one session.

@@ -49,15 +49,7 @@ from cortex.transforms.journal_entries import (
 )
 from cortex.transforms.memory.team import with_team_evidence, withdrawn
 from cortex.transforms.policy import Policy
-from cortex.transforms.schemas import (
-    EPOCH,
-    GLOBAL_SCOPE,
-    MEMORIES,
-    MEMORY_TYPES,
-    TRUSTS,
-    Row,
-    checked,
-)
+from cortex.transforms.schemas import EPOCH, GLOBAL_SCOPE, MEMORIES, MEMORY_TYPES, TRUSTS, Row, checked
 from cortex.transforms.search import embedded_text
 from cortex.transforms.words.slots import SlotParser, Slots
 

@@ -5,13 +5,7 @@ What forgetting means for rows: which turns, words and events go, what of the jo
 from __future__ import annotations
 
 import re
-from collections.abc import (
-    Callable,
-    Collection,
-    Iterable,
-    Mapping,
-    Sequence,
-)
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -34,15 +28,7 @@ from cortex.transforms.journal_entries import (
     from_row,
 )
 from cortex.transforms.memory.retention import Retention
-from cortex.transforms.schemas import (
-    EVENTS,
-    GLOBAL_SCOPE,
-    JOURNAL,
-    TURNS,
-    Row,
-    as_polars,
-    values,
-)
+from cortex.transforms.schemas import EVENTS, GLOBAL_SCOPE, JOURNAL, TURNS, Row, as_polars, values
 from cortex.transforms.words.sentences import MEMORY
 
 if TYPE_CHECKING:

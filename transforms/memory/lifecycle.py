@@ -14,22 +14,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cortex.transforms.database import query
-from cortex.transforms.journal_entries import (
-    ActiveDays,
-    Fade,
-    Recover,
-    entries_in,
-)
+from cortex.transforms.journal_entries import ActiveDays, Fade, Recover, entries_in
 from cortex.transforms.memory.team import is_team_held
 from cortex.transforms.policy import Policy
-from cortex.transforms.schemas import (
-    JOURNAL,
-    UTC_US,
-    arrow_of,
-    as_polars,
-    column,
-    values,
-)
+from cortex.transforms.schemas import JOURNAL, UTC_US, arrow_of, as_polars, column, values
 
 if TYPE_CHECKING:
     import polars as pl

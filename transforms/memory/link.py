@@ -18,14 +18,7 @@ from cortex.transforms.identity import content_id
 from cortex.transforms.memory.fold import WITH_SLOTS
 from cortex.transforms.policy import Policy
 from cortex.transforms.schemas import BY_A_PERSON, EDGES, values
-from cortex.transforms.words.facts import (
-    NEUTRAL,
-    Fact,
-    Measures,
-    Vocabulary,
-    beginning_of,
-    has_swapped_word,
-)
+from cortex.transforms.words.facts import NEUTRAL, Fact, Measures, Vocabulary, beginning_of, has_swapped_word
 from cortex.transforms.words.sentences import nested, share_of_fewer
 from cortex.transforms.words.slots import ENDED, WORDING, SlotParser, SlotStems
 

@@ -4,13 +4,7 @@ done.
 """
 
 import json
-from collections.abc import (
-    Collection,
-    Iterable,
-    Iterator,
-    Mapping,
-    Sequence,
-)
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -36,12 +30,7 @@ from cortex.transforms.schemas import (
     Row,
 )
 from cortex.transforms.words.sentences import shortened
-from cortex.transforms.writer.answer import (
-    FACT_KINDS,
-    WrittenFact,
-    parsed_answer,
-    within_frame,
-)
+from cortex.transforms.writer.answer import FACT_KINDS, WrittenFact, parsed_answer, within_frame
 from cortex.transforms.writer.request import ModelRequest, Prompt, Reply
 from cortex.transforms.writer.session import ID_CHARS
 from cortex.transforms.writer.written import (

@@ -13,12 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cortex.hooks.evidence.statements import OUTCOME_PARTS
-from cortex.transforms.extract.language.candidate import (
-    EXTRACTOR_VERSION,
-    TAG_LAYER,
-    Turn,
-    line_of,
-)
+from cortex.transforms.extract.language.candidate import EXTRACTOR_VERSION, TAG_LAYER, Turn, line_of
 from cortex.transforms.extract.language.phrases import FILE
 from cortex.transforms.extract.language.statements import cut_between
 from cortex.transforms.extract.outcome import UNSAID, is_work, subject_of_session

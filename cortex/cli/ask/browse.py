@@ -11,15 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cortex.cli.answer import (
-    ALL_PROJECTS,
-    AS_OF,
-    LIMIT,
-    PROJECT_OPTION,
-    Answer,
-    Listing,
-    command,
-)
+from cortex.cli.answer import ALL_PROJECTS, AS_OF, LIMIT, PROJECT_OPTION, Answer, Listing, command
 from cortex.transforms.errors import UsageError
 from cortex.transforms.vocabulary import GLOBAL_SCOPE
 from cortex.transforms.words.ages import (

@@ -8,12 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cortex.cli.answer import (
-    Answer,
-    command,
-    hint,
-    size_of,
-)
+from cortex.cli.answer import Answer, command, hint, size_of
 
 if TYPE_CHECKING:
     from cortex.flows.context import Context

@@ -10,15 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cortex.cli.answer import (
-    LIMIT,
-    PROJECT_OPTION,
-    Answer,
-    Listing,
-    command,
-    size_of,
-    sparkline,
-)
+from cortex.cli.answer import LIMIT, PROJECT_OPTION, Answer, Listing, command, size_of, sparkline
 from cortex.transforms.words.ages import counted
 
 if TYPE_CHECKING:

@@ -6,14 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cortex.cli.answer import (
-    ALL_PROJECTS,
-    LIMIT,
-    PROJECT_OPTION,
-    SEARCHED_ALL,
-    Answer,
-    command,
-)
+from cortex.cli.answer import ALL_PROJECTS, LIMIT, PROJECT_OPTION, SEARCHED_ALL, Answer, command
 from cortex.transforms.words.ages import ago, outcome_lines
 from cortex.transforms.words.sentences import excerpt
 
@@ -22,13 +15,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from cortex.flows.context import Context
-    from cortex.flows.operations.ask.reasoning import (
-        CitedAnswer,
-        Inference,
-        Point,
-        Reflection,
-        Step,
-    )
+    from cortex.flows.operations.ask.reasoning import CitedAnswer, Inference, Point, Reflection, Step
 
 
 _ID_DIGITS = 8

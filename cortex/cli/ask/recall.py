@@ -10,14 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cortex.cli.answer import (
-    AS_OF,
-    PROJECT_OPTION,
-    SEARCHED_ALL,
-    Answer,
-    check_day,
-    command,
-)
+from cortex.cli.answer import AS_OF, PROJECT_OPTION, SEARCHED_ALL, Answer, check_day, command
 from cortex.hooks.prose.plain import on_one_line
 from cortex.transforms.errors import UsageError
 from cortex.transforms.words.ages import old_age

@@ -6,12 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cortex.cli.answer import (
-    PROJECT_OPTION,
-    Answer,
-    command,
-    prints_json,
-)
+from cortex.cli.answer import PROJECT_OPTION, Answer, command, prints_json
 from cortex.transforms.errors import UsageError
 from cortex.transforms.words.sentences import excerpt
 

@@ -10,15 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cortex.cli.answer import (
-    DRY_RUN,
-    PROJECT_OPTION,
-    Answer,
-    Listing,
-    can_ask,
-    command,
-    group,
-)
+from cortex.cli.answer import DRY_RUN, PROJECT_OPTION, Answer, Listing, can_ask, command, group
 from cortex.transforms.documents.team_memory import EVERYWHERE
 from cortex.transforms.errors import UsageError
 from cortex.transforms.vocabulary import ROLES

@@ -9,15 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cortex.cli.answer import (
-    ACCEPT_LOSS,
-    ENGINE,
-    PROJECT_OPTION,
-    Answer,
-    can_ask,
-    command,
-    size_of,
-)
+from cortex.cli.answer import ACCEPT_LOSS, ENGINE, PROJECT_OPTION, Answer, can_ask, command, size_of
 from cortex.cli.run_answer import report_answer, running
 from cortex.transforms.errors import UsageError
 from cortex.transforms.words.ages import counted

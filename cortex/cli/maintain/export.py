@@ -7,15 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cortex.cli.answer import (
-    AS_OF,
-    PROJECT_OPTION,
-    Answer,
-    command,
-    hint,
-    size_of,
-    write_text,
-)
+from cortex.cli.answer import AS_OF, PROJECT_OPTION, Answer, command, hint, size_of, write_text
 from cortex.transforms.words.ages import counted
 
 if TYPE_CHECKING:

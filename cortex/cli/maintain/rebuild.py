@@ -10,15 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cortex.cli.answer import (
-    ACCEPT_LOSS,
-    PROJECT_OPTION,
-    Answer,
-    cell,
-    command,
-    hint,
-    progress_bar,
-)
+from cortex.cli.answer import ACCEPT_LOSS, PROJECT_OPTION, Answer, cell, command, hint, progress_bar
 from cortex.cli.run_answer import report_answer
 from cortex.transforms.errors import AuditFailed, UsageError
 from cortex.transforms.words.ages import counted

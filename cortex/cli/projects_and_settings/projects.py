@@ -6,15 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cortex.cli.answer import (
-    NOTHING_FORGOTTEN,
-    Answer,
-    can_ask,
-    command,
-    copies_data,
-    copies_lines,
-    group,
-)
+from cortex.cli.answer import NOTHING_FORGOTTEN, Answer, can_ask, command, copies_data, copies_lines, group
 from cortex.hooks.prose.characters import displayed
 from cortex.transforms.errors import UsageError
 

@@ -11,13 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cortex.cli.answer import (
-    DRY_RUN,
-    Answer,
-    command,
-    current_home,
-    group,
-)
+from cortex.cli.answer import DRY_RUN, Answer, command, current_home, group
 from cortex.hooks.statusline import line
 
 if TYPE_CHECKING:

@@ -9,12 +9,7 @@ import os
 import tempfile
 import time
 from contextlib import suppress
-from dataclasses import (
-    asdict,
-    dataclass,
-    field,
-    replace,
-)
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from importlib.resources import as_file, files
 from pathlib import Path

@@ -10,14 +10,7 @@ import pyarrow.compute as pc
 
 from cortex.flows.context import Context
 from cortex.flows.engines.runs import read_only_run
-from cortex.flows.operations.ask.browse import (
-    Columns,
-    both,
-    items_of,
-    places_of,
-    rows_with,
-    top_positions,
-)
+from cortex.flows.operations.ask.browse import Columns, both, items_of, places_of, rows_with, top_positions
 from cortex.flows.operations.ask.listing import related
 from cortex.flows.operations.ids import several, typed_id
 from cortex.flows.operations.lookup import (

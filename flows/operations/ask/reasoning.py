@@ -5,12 +5,7 @@ memories.
 
 import re
 from collections import defaultdict
-from collections.abc import (
-    Collection,
-    Iterable,
-    Mapping,
-    Sequence,
-)
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -20,12 +15,7 @@ import pyarrow.compute as pc
 from cortex.flows.context import Context
 from cortex.flows.engines.runs import read_only_run
 from cortex.flows.operations.ask.recall import Recalled, recall
-from cortex.flows.operations.lookup import (
-    is_memory_id,
-    memory_by_id,
-    projects_of,
-    scopes_of,
-)
+from cortex.flows.operations.lookup import is_memory_id, memory_by_id, projects_of, scopes_of
 from cortex.flows.publishing.briefs import doubts_about
 from cortex.flows.recalling.recall_search import search_store
 from cortex.flows.run.run import Run
@@ -36,19 +26,9 @@ from cortex.transforms.brief.candidates import is_plan
 from cortex.transforms.errors import EmptyQuestion, NotFound
 from cortex.transforms.memory.reality import paths_in
 from cortex.transforms.policy import Policy
-from cortex.transforms.schemas import (
-    EDGES,
-    GLOBAL_SCOPE,
-    MEMORIES,
-    Row,
-)
+from cortex.transforms.schemas import EDGES, GLOBAL_SCOPE, MEMORIES, Row
 from cortex.transforms.search import query_terms
-from cortex.transforms.views.review import (
-    Item,
-    disputes,
-    stale_claims,
-    unresolved,
-)
+from cortex.transforms.views.review import Item, disputes, stale_claims, unresolved
 from cortex.transforms.words.facts import Vocabulary
 from cortex.transforms.words.sentences import excerpt
 

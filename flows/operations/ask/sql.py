@@ -25,13 +25,7 @@ from cortex.storage.published.published import ALL_NAMES, FROM_THE_LAKE
 from cortex.storage.published.sandboxed_sql import check_reads, database_of, database_of_store
 from cortex.storage.settings.settings import load_settings
 from cortex.transforms.errors import CortexError, QueryTooLong, UsageError
-from cortex.transforms.schemas import (
-    CALLS,
-    EVENTS,
-    GLOBAL_SCOPE,
-    JOURNAL,
-    TURNS,
-)
+from cortex.transforms.schemas import CALLS, EVENTS, GLOBAL_SCOPE, JOURNAL, TURNS
 from cortex.transforms.words.ages import start_of
 
 

@@ -26,15 +26,7 @@ from cortex.storage.published.catalogue import GLOBAL_LABEL, Catalogue
 from cortex.storage.store import Store
 from cortex.transforms.errors import NotFound, UsageError
 from cortex.transforms.memory.merged_projects import in_project
-from cortex.transforms.schemas import (
-    CALLS,
-    EPOCH,
-    EVENTS,
-    GLOBAL_SCOPE,
-    TURNS,
-    Row,
-    Table,
-)
+from cortex.transforms.schemas import CALLS, EPOCH, EVENTS, GLOBAL_SCOPE, TURNS, Row, Table
 from cortex.transforms.views import effect
 from cortex.transforms.views.metrics import session_metrics
 from cortex.transforms.words.ages import counted

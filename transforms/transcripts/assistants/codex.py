@@ -20,14 +20,7 @@ from cortex.transforms.transcripts.assistants.parsed_turn import (
     plan,
     tool_result,
 )
-from cortex.transforms.transcripts.records import (
-    Record,
-    Utterance,
-    flat_text,
-    inside_tag,
-    spoken,
-    string,
-)
+from cortex.transforms.transcripts.records import Record, Utterance, flat_text, inside_tag, spoken, string
 
 # -- Codex CLI's tools under the names that the layers know, and how a call ended, read from its output.
 

@@ -18,13 +18,7 @@ from cortex.transforms.transcripts.assistants.parsed_turn import (
     object_in,
     tool_result,
 )
-from cortex.transforms.transcripts.records import (
-    Record,
-    Utterance,
-    flat_text,
-    spoken,
-    string,
-)
+from cortex.transforms.transcripts.records import Record, Utterance, flat_text, spoken, string
 
 # -- Copilot CLI's tools under the names that the layers know, and how a call ended.
 

@@ -20,12 +20,7 @@ from cortex.transforms.transcripts.assistants.parsed_turn import (
     plan,
     tool_result,
 )
-from cortex.transforms.transcripts.records import (
-    Record,
-    Utterance,
-    spoken,
-    string,
-)
+from cortex.transforms.transcripts.records import Record, Utterance, spoken, string
 
 # -- Gemini CLI's tools under the names that the layers know, and how a call ended.
 
