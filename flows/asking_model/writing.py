@@ -332,15 +332,10 @@ class _ReplyWriter:
         run = self.run
         row = reply_row(
             asked,
-            text=reply.text,
-            provider=reply.provider,
-            stop_reason=reply.stop_reason,
-            asked_at=run.now.astimezone(UTC),
+            reply,
+            run.now.astimezone(UTC),
             # A session is read once its last reading is.
-            turn_count=0 if asked.is_piece else self.turn_counts[asked.project_id, asked.session_id],
-            input_tokens=reply.input_tokens,
-            output_tokens=reply.output_tokens,
-            usd=reply.usd,
+            0 if asked.is_piece else self.turn_counts[asked.project_id, asked.session_id],
         )
         replies = REPLIES.of([row])
         if asked.is_piece or not self.is_shown:
