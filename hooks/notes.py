@@ -108,13 +108,12 @@ def note_lines(
     """
     Return the notes for commands and results, the newest first, as far as they fit into a budget.
 
-    Results take, with the commands before them, no more than `quoted_tokens` of it. Of passages, and of
-    their `sequels`, the sentences are quoted that add most to what was taken: names and words that stood
-    nowhere yet, said late, by results that bear on the question.
-    What is quoted of one turn is one note. Left out are memories that their session went past, of other trust
-    than a person's, the assistant's or this machine's tools, or that hold code; words of the session
-    `session_id` itself; what `is_known`, and what notes before it say. `marks` says by id what the repository
-    disagrees with.
+    Results take, with the commands before them, no more than `quoted_tokens` of it. Of passages, and of their
+    `sequels`, the sentences are quoted that add most to what was taken: names and words that stood nowhere
+    yet, said late, by results that bear on the question. What is quoted of one turn is one note. Left out are
+    memories that their session went past, of other trust than a person's, the assistant's or this machine's
+    tools, or that hold code; words of the session `session_id` itself; what `is_known`, and what notes before
+    it say. `marks` says by id what the repository disagrees with.
     """
     notes = _Notes(budget_tokens, is_known)
     for row in commands:

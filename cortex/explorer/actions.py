@@ -1,6 +1,5 @@
 """
-What forms of the explorer do: each calls an operation, says where to go on, what was done and how to undo
-it.
+What forms of the explorer do: each calls an operation, says where to go on, what was done and how to undo it.
 """
 
 import secrets

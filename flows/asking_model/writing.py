@@ -1,6 +1,5 @@
 """
-What a language model writes about sessions that are over: which are asked about, or again, and what is
-kept.
+What a language model writes about sessions that are over: which are asked about, or again, and what is kept.
 """
 
 from collections import defaultdict

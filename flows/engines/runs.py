@@ -234,13 +234,12 @@ def execute(
     """
     Run a flow over the store and return its report, which is kept in the store too.
 
-    `engine` is auto, prefect or plain (`cortex.flows.engines.runs`); the report names the one that
-    ran.
+    `engine` is auto, prefect or plain (`cortex.flows.engines.runs`); the report names the one that ran.
     `runner` is who works on shards under Prefect (`cortex.flows.reading.shard_worker`; default: by the
-    settings); `first_folder` is that of the project which a language model reads, alone in this run.
-    Raises StoreBusy when another run holds the lease, StoreNotWritable when the disk refuses, LossRefused
-    if it would hide much of what is shown and `accepts_loss` is not given; what was committed before stays
-    and the next run goes on from there.
+    settings); `first_folder` is that of the project which a language model reads, alone in this run. Raises
+    StoreBusy when another run holds the lease, StoreNotWritable when the disk refuses, LossRefused if it
+    would hide much of what is shown and `accepts_loss` is not given; what was committed before stays and the
+    next run goes on from there.
     """
     choice = engine_for(engine, context.home)
     workers = runner_for(runner, context.settings.workers) if choice.engine == PREFECT else NO_WORKERS

@@ -249,11 +249,9 @@ def guard_briefs(run: Run, briefs: Mapping[str, str], wiped: Iterable[str]) -> s
 
     The run goes on with the others and ends with LossRefused, unless the loss is accepted.
 
-    What a new line displaces is no loss, nor is one that goes with an erasure (`wiped` names these scopes)
-    or with a smaller budget, nor are as many lines as facts of the rules were replaced by a language
-    model's, or
-    were prose of the assistant alone. A
-    brief that would tell nothing any more is held back all the same.
+    What a new line displaces is no loss, nor is one that goes with an erasure (`wiped` names these scopes) or
+    with a smaller budget, nor are as many lines as facts of the rules were replaced by a language model's, or
+    were prose of the assistant alone. A brief that would tell nothing any more is held back all the same.
     """
     losses, replaced_by_model, untold = (
         [],

@@ -96,8 +96,7 @@ class Staging:
         """
         Write a ticket for `transcript` and keep it; return False if the file is gone or is not to be read.
 
-        Staging the same file again is harmless: a claim gathers all its tickets. Raises
-        StoreNotWritable.
+        Staging the same file again is harmless: a claim gathers all its tickets. Raises StoreNotWritable.
         """
         path = os.path.normpath(transcript.absolute())
         if is_in_database(transcript):  # nothing to keep: no clean-up removes the assistant's own database

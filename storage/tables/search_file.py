@@ -1,6 +1,5 @@
 """
-The file of the search index, its layout and how it is opened; and whether it and the tables are there at
-all.
+The file of the search index, its layout and how it is opened; and whether it and the tables are there at all.
 """
 
 import shutil

@@ -1,6 +1,5 @@
 """
-Puts memories together: what is open or contradictory, why something is so, answers that cite their
-memories.
+Puts memories together: what is open or contradictory, why something is so, answers that cite their memories.
 """
 
 import re
@@ -332,8 +331,7 @@ class CitedAnswer:
 class Reflection:
     """
     The unresolved points, by kind (open, contradictory, stale), newest first within a kind; with a question
-    its
-    answer, and then only the points that the recalled memories have a part in.
+    its answer, and then only the points that the recalled memories have a part in.
 
     `project_names` are by id; `warning` is that of the recall.
     """
@@ -471,8 +469,7 @@ def infer(
 
     A path is found by the files that memories name; a subject by its words, else by its meaning. What the
     decisions replaced and what replaced them belongs to the chain. Nothing is reinforced. Unless `narrated`
-    no language model is asked. Raises
-    EmptyQuestion, UnknownProject, NotFound for an empty store.
+    no language model is asked. Raises EmptyQuestion, UnknownProject, NotFound for an empty store.
     """
     store, policy = context.open_store(), context.policy
     if not looks_like_path(target) and not query_terms(target, policy):

@@ -1,6 +1,5 @@
 """
-Team memory by git: memories proposed on a branch, what is merged or in conflict, decisions in a tracked
-file.
+Team memory by git: memories proposed on a branch, what is merged or in conflict, decisions in a tracked file.
 """
 
 from collections.abc import Sequence

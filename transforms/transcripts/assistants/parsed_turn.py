@@ -63,9 +63,8 @@ class Adapter:
 
     `is_own` says of a file's first bytes whether they are its own, `head_of` what they say of all of it (with
     the file's path), `parsed_turns` gives the turns of a record: none for bookkeeping, None for a shape that
-    is not
-    known. A line that begins as in `silent` holds none. `lines_of` gives the lines of a file that is one JSON
-    document, `folder_in` the folder in which a record says that the session goes on.
+    is not known. A line that begins as in `silent` holds none. `lines_of` gives the lines of a file that is
+    one JSON document, `folder_in` the folder in which a record says that the session goes on.
     """
 
     is_own: Callable[[bytes], bool]
