@@ -1,7 +1,4 @@
-"""
-The run report: what each stage took in, gave out and set aside, and which scopes keep their last good
-version.
-"""
+"""The run report: what each stage took in, gave out, set aside; which scopes keep their last good version."""
 
 import time
 from collections.abc import Callable, Iterable, Iterator

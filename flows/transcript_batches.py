@@ -1,6 +1,4 @@
-"""
-Batches of waiting transcripts, read from their cursors on, here or by workers, and the outcome of each.
-"""
+"""Batches of waiting transcripts, read from their cursors on, here or by workers, and the outcome of each."""
 
 from collections import deque
 from collections.abc import Iterator, Sequence

@@ -1,6 +1,4 @@
-"""
-The command line: commands by purpose, each imported when it is called, and how their errors are reported.
-"""
+"""The command line: commands by purpose, each imported when it is called, and how errors are reported."""
 
 import importlib
 import json

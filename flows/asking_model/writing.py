@@ -1,6 +1,4 @@
-"""
-What a language model writes about sessions that are over: which are asked about, or again, and what is kept.
-"""
+"""What a language model writes about sessions that are over: which are asked about or again, what is kept."""
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence

@@ -1,6 +1,4 @@
-"""
-One run over a store: its stages, what they read of each scope, and which outputs were made from which inputs.
-"""
+"""One run over a store: its stages, what they read of each scope, which outputs came of which inputs."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import InitVar, dataclass, field

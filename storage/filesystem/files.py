@@ -1,6 +1,4 @@
-"""
-Writing files so that a kill leaves the old file or the new one, never half of one; and the lock of a folder.
-"""
+"""Writing files so that a kill leaves the old or the new one, never half of one; and the lock of a folder."""
 
 import contextlib
 import errno

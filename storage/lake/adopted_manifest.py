@@ -1,7 +1,4 @@
-"""
-Adoption: a manifest made from the lake files themselves; those that cannot be used are moved out of the
-store.
-"""
+"""Adoption: a manifest made from the lake files themselves; those that cannot be used leave the store."""
 
 import shutil
 from collections.abc import Iterable, Mapping

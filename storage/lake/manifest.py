@@ -1,6 +1,4 @@
-"""
-The manifest: which lake files count, how far each transcript was read, and what runs noted for each stage.
-"""
+"""The manifest: which lake files count, how far each transcript was read, what runs noted for each stage."""
 
 import json
 import re

@@ -1,7 +1,4 @@
-"""
-Brings this machine's copy in step with the store elsewhere: new files first, the manifest, then its own
-index.
-"""
+"""Brings this machine's copy in step with the store elsewhere: new files, manifest, then its own index."""
 
 import json
 import re

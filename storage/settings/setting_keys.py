@@ -1,6 +1,4 @@
-"""
-Every setting, once: name, kind, default, bounds, unit and meaning; its value read from words and from TOML.
-"""
+"""Every setting, once: name, kind, default, bounds, unit, meaning; its value read from words and TOML."""
 
 import math
 import os

@@ -1,6 +1,4 @@
-"""
-Layer 1: what a session came to: its goal, what was done and proved, what its calls left behind, what is open.
-"""
+"""Layer 1: what a session came to: its goal, what was done and proved, what its calls left, what is open."""
 
 import re
 from collections.abc import Iterator, Sequence

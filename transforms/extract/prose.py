@@ -1,6 +1,4 @@
-"""
-Layers 2 and 3: what the assistant says in prose, by weighted markers, and what it tags as a memory itself.
-"""
+"""Layers 2 and 3: what the assistant says in prose, by weighted markers, and what it tags as a memory."""
 
 import re
 from collections.abc import Iterator, Sequence

@@ -1,6 +1,4 @@
-"""
-What forgetting means for rows: which turns, words and events go, what of the journal goes (spec 8.2, 12).
-"""
+"""What forgetting means for rows: which turns, words, events and journal entries go (spec 8.2, 12)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""
-What time and use do to memories: decay, archiving and rank in bulk SQL; since when weak, until when valid.
-"""
+"""What time and use do to memories: decay, archiving, rank in bulk SQL; since when weak, until when valid."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""
-Pairs of memories that a language model is asked about: the request, what of the verdicts is believed and
-done.
-"""
+"""Pairs of memories that a language model is asked about: the request, which verdicts are believed."""
 
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence

@@ -1,6 +1,4 @@
-"""
-All that a project holds in one request: what no longer holds, says the same, is told next; names of facts.
-"""
+"""All that a project holds in one request: what no longer holds, what says the same, what is told next."""
 
 import json
 import re

@@ -1,7 +1,4 @@
-"""
-Events of sessions that a language model read: its checked facts take the place of the rules'; what it may
-name.
-"""
+"""Events of sessions that a language model read: its facts take the place of the rules'; what it may name."""
 
 import re
 from collections import defaultdict

@@ -1,6 +1,4 @@
-"""
-The commands that look around without a question: `list`, `show`, `related`, `timeline`, `today` and `sql`.
-"""
+"""The commands that look around: `list`, `show`, `related`, `timeline`, `today` and `sql`."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""
-The commands `recall` and `brief`: what is known to a question, and what a session is given at its start.
-"""
+"""The commands `recall` and `brief`: what is known to a question, what a session is given at its start."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""
-The commands `team`, `push` and `pull`: memories shared with colleagues by git, or through a bucket or
-folder.
-"""
+"""The commands `team`, `push` and `pull`: memories shared by git, or through a bucket or folder."""
 
 from __future__ import annotations
 

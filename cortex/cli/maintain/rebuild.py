@@ -1,7 +1,4 @@
-"""
-The commands `rebuild` and `rederive`: tables from the lake again, or what today's extractor would make of
-it.
-"""
+"""The commands `rebuild` and `rederive`: tables from the lake, or what today's extractor makes of it."""
 
 from __future__ import annotations
 

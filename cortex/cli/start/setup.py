@@ -1,6 +1,4 @@
-"""
-The commands `setup`, `demo`, `doctor`, `completion` and `mcp`: the ways in, and whether all is in place.
-"""
+"""The commands `setup`, `demo`, `doctor`, `completion`, `mcp`: the ways in, and whether all is in place."""
 
 from __future__ import annotations
 

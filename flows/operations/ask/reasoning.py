@@ -1,6 +1,4 @@
-"""
-Puts memories together: what is open or contradictory, why something is so, answers that cite their memories.
-"""
+"""Puts memories together: what is open or contradictory, why something is so, answers that cite them."""
 
 import re
 from collections import defaultdict

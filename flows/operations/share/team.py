@@ -1,6 +1,4 @@
-"""
-Team memory by git: memories proposed on a branch, what is merged or in conflict, decisions in a tracked file.
-"""
+"""Team memory by git: memories proposed on a branch, merged or in conflict; decisions in a tracked file."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
