@@ -2,8 +2,7 @@
 Imports libraries without packages that they name and this program never calls through them.
 
 While they are imported, names from a spared package, or module of one, are placeholders; afterwards it can be
-imported as it is.
-One thread at a time imports so, and only it finds the placeholders.
+imported as it is. One thread at a time imports so, and only it finds the placeholders.
 """
 
 import sys

@@ -1,11 +1,6 @@
 """The stage extract: waiting transcripts become turns and events, committed together with their cursors."""
 
-from collections.abc import (
-    Callable,
-    Iterable,
-    Iterator,
-    Sequence,
-)
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
@@ -21,12 +16,7 @@ from cortex.flows.reading.shards import (
     extract_from,
     extract_or_fault,
 )
-from cortex.flows.reading.transcript_reader import (
-    PLACE,
-    in_first_place,
-    touched_sessions,
-    unknown_turns,
-)
+from cortex.flows.reading.transcript_reader import PLACE, in_first_place, touched_sessions, unknown_turns
 from cortex.flows.run.run import Run, stage
 from cortex.flows.run_report import QuarantinedLine, StageReport
 from cortex.flows.transcript_batches import (
@@ -48,12 +38,7 @@ from cortex.transforms.errors import contained
 from cortex.transforms.extract.language.candidate import extractor_fingerprint
 from cortex.transforms.extract.language.settled import Settled
 from cortex.transforms.masking import masked
-from cortex.transforms.schemas import (
-    EVENTS,
-    REPLIES,
-    TURNS,
-    values,
-)
+from cortex.transforms.schemas import EVENTS, REPLIES, TURNS, values
 
 
 def extract_staged(run: Run) -> None:

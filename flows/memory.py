@@ -8,30 +8,12 @@ from typing import Concatenate, ParamSpec, Self, TypeVar
 
 from cortex.flows.context import Context, EmbedderOf, utc_now
 from cortex.flows.embedders import embedder_in_force
-from cortex.flows.operations.ask import (
-    brief,
-    reasoning,
-    recall,
-    sql,
-)
-from cortex.flows.operations.edit import (
-    forget,
-    projects,
-    remember,
-    review,
-)
-from cortex.flows.operations.edit import (
-    remember as edit,
-)
-from cortex.flows.operations.edit import (
-    remember as index_code,
-)
-from cortex.flows.operations.edit import (
-    remember as learn,
-)
-from cortex.flows.operations.edit import (
-    review as merges,
-)
+from cortex.flows.operations.ask import brief, reasoning, recall, sql
+from cortex.flows.operations.edit import forget, projects, remember, review
+from cortex.flows.operations.edit import remember as edit
+from cortex.flows.operations.edit import remember as index_code
+from cortex.flows.operations.edit import remember as learn
+from cortex.flows.operations.edit import review as merges
 from cortex.flows.operations.maintain import intake, rebuild, report, status
 from cortex.flows.operations.share import exchange
 from cortex.storage.settings.settings import load_settings

@@ -1,7 +1,4 @@
-"""
-The run report: what each stage took in, gave out and set aside, and which scopes keep their last good
-version.
-"""
+"""The run report: what each stage took in, gave out, set aside; which scopes keep their last good version."""
 
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -11,12 +8,7 @@ from datetime import datetime
 
 from cortex.transforms.audit import Violation
 from cortex.transforms.brief.explanation import Choice
-from cortex.transforms.errors import (
-    AuditFailed,
-    FileDamaged,
-    LossRefused,
-    contained,
-)
+from cortex.transforms.errors import AuditFailed, FileDamaged, LossRefused, contained
 
 
 @dataclass

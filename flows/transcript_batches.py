@@ -1,6 +1,4 @@
-"""
-Batches of waiting transcripts, read from their cursors on, here or by workers, and the outcome of each.
-"""
+"""Batches of waiting transcripts, read from their cursors on, here or by workers, and the outcome of each."""
 
 from collections import deque
 from collections.abc import Iterator, Sequence
@@ -64,9 +62,6 @@ def asks_for_privacy(turns: list[pa.Table]) -> bool:
             if kind == "prompt":
                 return False
     return False
-
-
-# -- How far the reading of transcripts is, in bytes, for a progress bar.
 
 
 class BytesShown:

@@ -37,9 +37,8 @@ def warning(home: str, now_seconds: float) -> str:
     """
     Return one line for person and model on what is wrong and stays so without them; empty if all is well.
 
-    Nothing was taken in for a day though sessions went on; transcripts were set aside; the language model
-    has answered nothing for a day. To be asked before the sweep, whose mark says when the session before
-    began.
+    Nothing was taken in for a day though sessions went on; transcripts were set aside; the language model has
+    answered nothing for a day. To be asked before the sweep, whose mark says when the session before began.
     """
     return _stuck(home, now_seconds) or _unreadable(home, now_seconds) or _unanswered(home, now_seconds)
 

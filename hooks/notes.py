@@ -28,13 +28,7 @@ if TYPE_CHECKING or __package__:
         quotable_statements,
         without_announcements,
     )
-    from cortex.hooks.evidence.text import (
-        PEOPLE_KINDS,
-        index_words,
-        latin_length,
-        names_in,
-        word_set,
-    )
+    from cortex.hooks.evidence.text import PEOPLE_KINDS, index_words, latin_length, names_in, word_set
     from cortex.hooks.identity import CITED_ID_CHARS
     from cortex.hooks.prose.memory_types import SHOWN_TYPES
     from cortex.hooks.prose.own_prose import SIGN
@@ -52,13 +46,7 @@ else:
         quotable_statements,
         without_announcements,
     )
-    from evidence.text import (
-        PEOPLE_KINDS,
-        index_words,
-        latin_length,
-        names_in,
-        word_set,
-    )
+    from evidence.text import PEOPLE_KINDS, index_words, latin_length, names_in, word_set
     from identity import CITED_ID_CHARS
     from prose.memory_types import SHOWN_TYPES
     from prose.own_prose import SIGN
@@ -120,13 +108,12 @@ def note_lines(
     """
     Return the notes for commands and results, the newest first, as far as they fit into a budget.
 
-    Results take, with the commands before them, no more than `quoted_tokens` of it. Of passages, and of
-    their `sequels`, the sentences are quoted that add most to what was taken: names and words that stood
-    nowhere yet, said late, by results that bear on the question.
-    What is quoted of one turn is one note. Left out are memories that their session went past, of other trust
-    than a person's, the assistant's or this machine's tools, or that hold code; words of the session
-    `session_id` itself; what `is_known`, and what notes before it say. `marks` says by id what the repository
-    disagrees with.
+    Results take, with the commands before them, no more than `quoted_tokens` of it. Of passages, and of their
+    `sequels`, the sentences are quoted that add most to what was taken: names and words that stood nowhere
+    yet, said late, by results that bear on the question. What is quoted of one turn is one note. Left out are
+    memories that their session went past, of other trust than a person's, the assistant's or this machine's
+    tools, or that hold code; words of the session `session_id` itself; what `is_known`, and what notes before
+    it say. `marks` says by id what the repository disagrees with.
     """
     notes = _Notes(budget_tokens, is_known)
     for row in commands:

@@ -18,30 +18,16 @@ if TYPE_CHECKING or __package__:
     from collections.abc import Iterator, Sequence
 
     from cortex.hooks import private, ticket
-    from cortex.hooks.prose import (
-        own_prose as self_report,
-    )
-    from cortex.hooks.prose import (
-        own_prose as sources,
-    )
-    from cortex.hooks.prose import (
-        plain,
-        repeats,
-    )
+    from cortex.hooks.prose import own_prose as self_report
+    from cortex.hooks.prose import own_prose as sources
+    from cortex.hooks.prose import plain, repeats
     from cortex.hooks.prose.own_prose import own_prose
 else:
     import private
     import ticket
-    from prose import (
-        own_prose as self_report,
-    )
-    from prose import (
-        own_prose as sources,
-    )
-    from prose import (
-        plain,
-        repeats,
-    )
+    from prose import own_prose as self_report
+    from prose import own_prose as sources
+    from prose import plain, repeats
     from prose.own_prose import own_prose
 
 
@@ -192,8 +178,6 @@ def _strings(content: object) -> list[str]:
     blocks = content if isinstance(content, list) else [content]
     return [str(block.get("text") or "") for block in blocks if isinstance(block, dict)]
 
-
-# -- The end of a transcript: the assistant's `[MEMORY: type]` lines and its list of steps.
 
 # Of half the transcripts seen this is all, of others the last hours; to look through it takes 2 ms.
 TAIL_BYTES = 512 * 1024

@@ -17,19 +17,10 @@ import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict, dataclass
-from datetime import (
-    UTC,
-    date,
-    datetime,
-    timedelta,
-)
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
-from cortex.storage.filesystem.files import (
-    is_process,
-    sync_folder,
-    writing_to,
-)
+from cortex.storage.filesystem.files import is_process, sync, writing_to
 from cortex.storage.lake.lake import Lake
 from cortex.transforms.errors import FileDamaged
 from cortex.transforms.writer.request import Reply
@@ -458,7 +449,7 @@ class Arrivals:
         content = json.dumps(fields, ensure_ascii=False).encode("utf-8", "replace")
         with writing_to(self._lake.home):
             self._folder.mkdir(parents=True, exist_ok=True)
-            sync_folder(self._folder.parent)
+            sync(self._folder.parent)
             self._lake.write_waiting(arrival_path(self._lake.home, arrival.reply.request_id), content)
 
     def read(self) -> list[Arrival]:

@@ -13,7 +13,17 @@ from cortex.hooks.tokens import tokens_in
 from cortex.transforms.database import query
 from cortex.transforms.policy import Policy
 from cortex.transforms.redaction.redact import kinds_of_secret
-from cortex.transforms.schemas import EDGES, EVENTS, MEMORIES, PASSAGES, TURNS, Column, Table, values
+from cortex.transforms.schemas import (
+    EDGES,
+    EVENTS,
+    MEMORIES,
+    PASSAGES,
+    TURNS,
+    Column,
+    Table,
+    as_polars,
+    values,
+)
 
 # Imported where rows are checked: a run in which nothing is new has none.
 if TYPE_CHECKING:
@@ -128,7 +138,7 @@ def column_violations(rows: pa.Table, table: Table, scope: str | None = None) ->
         rules.append(("of another scope", pl.col("project_id") != scope))
     rules += [rule for column in table.columns for rule in _rules_of(column)]
     names = {name for _, broken in rules for name in broken.meta.root_names()}
-    frame = _frame(rows.select(sorted({*table.key, *names})))
+    frame = as_polars(rows.select(sorted({*table.key, *names})))
     is_broken = frame.select(broken.any().alias(str(at)) for at, (_, broken) in enumerate(rules)).row(0)
     return sorted(
         {
@@ -171,17 +181,9 @@ def _secrets(table: Table, rows: pa.Table) -> list[Violation]:
 def _not_in(memories: pa.Table, live: pa.Table) -> pa.Table:
     """Return the rows of `memories` that do not stand in `live` with the same words."""
     columns = ["memory_id", *MEMORIES.texts]
-    rows = _frame(memories.select(columns)).with_row_index("position")
-    new = rows.join(_frame(live.select(columns)), on=columns, how="anti", nulls_equal=True)
+    rows = as_polars(memories.select(columns)).with_row_index("position")
+    new = rows.join(as_polars(live.select(columns)), on=columns, how="anti", nulls_equal=True)
     return memories.take(new["position"].sort().to_arrow())
-
-
-def _frame(rows: pa.Table) -> pl.DataFrame:
-    import polars as pl
-
-    frame = pl.from_arrow(rows)
-    assert isinstance(frame, pl.DataFrame)
-    return frame
 
 
 def _too_many_flawed(memories: pa.Table, scope: str, policy: Policy) -> list[Violation]:

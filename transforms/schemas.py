@@ -3,76 +3,35 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from cortex.transforms.vocabulary import (
-    BY_A_PERSON as BY_A_PERSON,
-)
-from cortex.transforms.vocabulary import (
-    CATEGORIES as CATEGORIES,
-)
-from cortex.transforms.vocabulary import (
-    EDGE_TYPES as EDGE_TYPES,
-)
-from cortex.transforms.vocabulary import (
-    EPOCH as EPOCH,
-)
-from cortex.transforms.vocabulary import (
-    EVENT_TYPES as EVENT_TYPES,
-)
-from cortex.transforms.vocabulary import (
-    FINDING_KINDS as FINDING_KINDS,
-)
-from cortex.transforms.vocabulary import (
-    GLOBAL_SCOPE as GLOBAL_SCOPE,
-)
-from cortex.transforms.vocabulary import (
-    JOURNAL_KINDS as JOURNAL_KINDS,
-)
-from cortex.transforms.vocabulary import (
-    JUDGED_BY_MODEL as JUDGED_BY_MODEL,
-)
-from cortex.transforms.vocabulary import (
-    LINKS_PURPOSE as LINKS_PURPOSE,
-)
-from cortex.transforms.vocabulary import (
-    MEMORY_TYPES as MEMORY_TYPES,
-)
-from cortex.transforms.vocabulary import (
-    OUTCOME_KINDS as OUTCOME_KINDS,
-)
-from cortex.transforms.vocabulary import (
-    PROJECT_PURPOSE as PROJECT_PURPOSE,
-)
-from cortex.transforms.vocabulary import (
-    PROPOSED_BY_MODEL as PROPOSED_BY_MODEL,
-)
-from cortex.transforms.vocabulary import (
-    SOURCE_TYPES as SOURCE_TYPES,
-)
-from cortex.transforms.vocabulary import (
-    STATUSES as STATUSES,
-)
-from cortex.transforms.vocabulary import (
-    TOOL_STATUSES as TOOL_STATUSES,
-)
-from cortex.transforms.vocabulary import (
-    TRUSTS as TRUSTS,
-)
-from cortex.transforms.vocabulary import (
-    TURN_KINDS as TURN_KINDS,
-)
-from cortex.transforms.vocabulary import (
-    UNSURE_BY_MODEL as UNSURE_BY_MODEL,
-)
-from cortex.transforms.vocabulary import (
-    Row as Row,
-)
-from cortex.transforms.vocabulary import (
-    checked as checked,
-)
+from cortex.transforms.vocabulary import BY_A_PERSON as BY_A_PERSON
+from cortex.transforms.vocabulary import CATEGORIES as CATEGORIES
+from cortex.transforms.vocabulary import EDGE_TYPES as EDGE_TYPES
+from cortex.transforms.vocabulary import EPOCH as EPOCH
+from cortex.transforms.vocabulary import EVENT_TYPES as EVENT_TYPES
+from cortex.transforms.vocabulary import FINDING_KINDS as FINDING_KINDS
+from cortex.transforms.vocabulary import GLOBAL_SCOPE as GLOBAL_SCOPE
+from cortex.transforms.vocabulary import JOURNAL_KINDS as JOURNAL_KINDS
+from cortex.transforms.vocabulary import JUDGED_BY_MODEL as JUDGED_BY_MODEL
+from cortex.transforms.vocabulary import LINKS_PURPOSE as LINKS_PURPOSE
+from cortex.transforms.vocabulary import MEMORY_TYPES as MEMORY_TYPES
+from cortex.transforms.vocabulary import OUTCOME_KINDS as OUTCOME_KINDS
+from cortex.transforms.vocabulary import PROJECT_PURPOSE as PROJECT_PURPOSE
+from cortex.transforms.vocabulary import PROPOSED_BY_MODEL as PROPOSED_BY_MODEL
+from cortex.transforms.vocabulary import SOURCE_TYPES as SOURCE_TYPES
+from cortex.transforms.vocabulary import STATUSES as STATUSES
+from cortex.transforms.vocabulary import TOOL_STATUSES as TOOL_STATUSES
+from cortex.transforms.vocabulary import TRUSTS as TRUSTS
+from cortex.transforms.vocabulary import TURN_KINDS as TURN_KINDS
+from cortex.transforms.vocabulary import UNSURE_BY_MODEL as UNSURE_BY_MODEL
+from cortex.transforms.vocabulary import Row as Row
+from cortex.transforms.vocabulary import checked as checked
+
+if TYPE_CHECKING:
+    import polars as pl
 
 UTC_US = pa.timestamp("us", tz="UTC")
 
@@ -107,6 +66,16 @@ def column(
     """Return a column with its meaning and unit; `null`: it may be empty; `rules` are those of Column."""
     metadata = {"meaning": f"{meaning} [{unit}]" if unit else meaning}
     return Column(pa.field(name, kind, nullable=null, metadata=metadata), **rules)
+
+
+def string_column(name: str, meaning: str, **rules: Any) -> Column:
+    """Return a column of strings; `rules` are those of `column`."""
+    return column(name, pa.string(), meaning, **rules)
+
+
+def fraction_column(name: str, meaning: str) -> Column:
+    """Return a column of numbers from 0 to 1."""
+    return column(name, pa.float64(), meaning, unit="fraction, 0 to 1", between=FRACTION)
 
 
 def arrow_of(columns: Iterable[Column]) -> pa.Schema:
@@ -152,6 +121,15 @@ def values(rows: pa.Table, name: str) -> list[Any]:
     return rows[name].to_pylist()
 
 
+def as_polars(rows: pa.Table) -> "pl.DataFrame":
+    """Return rows as a frame of Polars."""
+    import polars as pl  # everywhere where it is used: .1 s, which a run in which nothing is new can spare
+
+    frame = pl.from_arrow(rows)
+    assert isinstance(frame, pl.DataFrame)
+    return frame
+
+
 LINES = pa.list_(pa.field("item", pa.int32(), nullable=False))
 STRINGS = pa.list_(pa.field("item", pa.string(), nullable=False))
 
@@ -160,41 +138,30 @@ TURNS = Table(
     version=1,
     key=("turn_id",),
     columns=(
-        column("turn_id", pa.string(), "sha256 of project, kind and the client's own identity of the block"),
-        column("project_id", pa.string(), "project the session began in"),
-        column("session_id", pa.string(), "session; a subagent's turns carry their parent's session"),
-        column("agent_id", pa.string(), "subagent that spoke, if any", null=True),
-        column("file", pa.string(), "path of the transcript as it was staged"),
+        string_column("turn_id", "sha256 of project, kind and the client's own identity of the block"),
+        string_column("project_id", "project the session began in"),
+        string_column("session_id", "session; a subagent's turns carry their parent's session"),
+        string_column("agent_id", "subagent that spoke, if any", null=True),
+        string_column("file", "path of the transcript as it was staged"),
         column("line", pa.int32(), "first line of the turn in that file, from 1"),
         column("block", pa.int16(), "position of the turn within its line, from 0"),
-        column("kind", pa.string(), "one of TURN_KINDS", one_of=TURN_KINDS),
+        string_column("kind", "one of TURN_KINDS", one_of=TURN_KINDS),
         column("said_at", UTC_US, "when it was said", null=True),
-        column(
-            "text", pa.string(), "what was said, redacted; for a tool call its salient argument", is_text=True
+        string_column("text", "what was said, redacted; for a tool call its salient argument", is_text=True),
+        string_column("message_id", "the API's id of the answer this block belongs to", null=True),
+        string_column(
+            "parent_uuid", "record this one follows; prompts with one parent are a rewind", null=True
         ),
-        column("message_id", pa.string(), "the API's id of the answer this block belongs to", null=True),
-        column(
-            "parent_uuid",
-            pa.string(),
-            "record this one follows; prompts with one parent are a rewind",
-            null=True,
+        string_column("tool_name", "tool of a call or result", null=True),
+        string_column("tool_use_id", "pairs a call with its result", null=True),
+        string_column(
+            "tool_input", "input of a call as JSON, redacted, long values cut", null=True, is_text=True
         ),
-        column("tool_name", pa.string(), "tool of a call or result", null=True),
-        column("tool_use_id", pa.string(), "pairs a call with its result", null=True),
-        column(
-            "tool_input",
-            pa.string(),
-            "input of a call as JSON, redacted, long values cut",
-            null=True,
-            is_text=True,
-        ),
-        column(
-            "tool_status", pa.string(), "one of TOOL_STATUSES; results only", null=True, one_of=TOOL_STATUSES
-        ),
-        column("trust", pa.string(), "one of TRUSTS: who said it", one_of=TRUSTS),
-        column("cwd", pa.string(), "working directory", null=True),
-        column("git_branch", pa.string(), "branch at that moment", null=True),
-        column("client_version", pa.string(), "version of the assistant's client", null=True),
+        string_column("tool_status", "one of TOOL_STATUSES; results only", null=True, one_of=TOOL_STATUSES),
+        string_column("trust", "one of TRUSTS: who said it", one_of=TRUSTS),
+        string_column("cwd", "working directory", null=True),
+        string_column("git_branch", "branch at that moment", null=True),
+        string_column("client_version", "version of the assistant's client", null=True),
         column("redactions", pa.int32(), "secrets replaced in text and tool_input", unit="count"),
         column("reader_version", pa.int16(), "version of the reader that made the row"),
     ),
@@ -205,42 +172,30 @@ EVENTS = Table(
     version=1,
     key=("event_id",),
     columns=(
-        column("event_id", pa.string(), "sha256 of event type, layer, turn and text"),
-        column("project_id", pa.string(), "project of the session"),
-        column("session_id", pa.string(), "session it was seen in"),
-        column("event_type", pa.string(), "one of EVENT_TYPES", one_of=EVENT_TYPES),
-        column(
-            "memory_type",
-            pa.string(),
-            "memory type it folds into; null: into none",
-            null=True,
-            one_of=MEMORY_TYPES,
+        string_column("event_id", "sha256 of event type, layer, turn and text"),
+        string_column("project_id", "project of the session"),
+        string_column("session_id", "session it was seen in"),
+        string_column("event_type", "one of EVENT_TYPES", one_of=EVENT_TYPES),
+        string_column(
+            "memory_type", "memory type it folds into; null: into none", null=True, one_of=MEMORY_TYPES
         ),
-        column("category", pa.string(), "one of CATEGORIES", one_of=CATEGORIES),
-        column("text", pa.string(), "the fact, standing by itself", is_filled=True, is_text=True),
-        column("reason", pa.string(), "why, where the session says so", null=True, is_text=True),
-        column("rejected", pa.string(), "the alternative that was turned down", null=True, is_text=True),
-        column("subject", pa.string(), "groups events of one thing: a plan, an error, a file", null=True),
-        column("step_status", pa.string(), "pending, in_progress or completed; plan steps only", null=True),
+        string_column("category", "one of CATEGORIES", one_of=CATEGORIES),
+        string_column("text", "the fact, standing by itself", is_filled=True, is_text=True),
+        string_column("reason", "why, where the session says so", null=True, is_text=True),
+        string_column("rejected", "the alternative that was turned down", null=True, is_text=True),
+        string_column("subject", "groups events of one thing: a plan, an error, a file", null=True),
+        string_column("step_status", "pending, in_progress or completed; plan steps only", null=True),
         column("files", STRINGS, "files named, as the session named them"),
-        column(
-            "confidence", pa.float64(), "how sure the layer is", unit="fraction, 0 to 1", between=FRACTION
-        ),
-        column(
-            "salience",
-            pa.float64(),
-            "how much it matters when new",
-            unit="fraction, 0 to 1",
-            between=FRACTION,
-        ),
-        column("trust", pa.string(), "one of TRUSTS: lowest of its sources", one_of=TRUSTS),
-        column("layer", pa.string(), "what saw it: layer1:Edit, layer2:en, layer3:tag, llm:<model>@<prompt>"),
-        column("turn_id", pa.string(), "turn it rests on"),
-        column("file", pa.string(), "path of that turn's transcript as it was staged"),
+        fraction_column("confidence", "how sure the layer is"),
+        fraction_column("salience", "how much it matters when new"),
+        string_column("trust", "one of TRUSTS: lowest of its sources", one_of=TRUSTS),
+        string_column("layer", "what saw it: layer1:Edit, layer2:en, layer3:tag, llm:<model>@<prompt>"),
+        string_column("turn_id", "turn it rests on"),
+        string_column("file", "path of that turn's transcript as it was staged"),
         column("lines", LINES, "transcript lines it rests on, from 1, best first"),
         column("said_at", UTC_US, "when it was said", null=True),
-        column("git_branch", pa.string(), "branch at that moment", null=True),
-        column("git_commit", pa.string(), "commit named by the session", null=True),
+        string_column("git_branch", "branch at that moment", null=True),
+        string_column("git_commit", "commit named by the session", null=True),
         column("extractor_version", pa.int16(), "version of the extractor that made the row"),
     ),
 )
@@ -250,8 +205,8 @@ SETTLED = Table(
     version=1,
     key=("turn_id",),
     columns=(
-        column("turn_id", pa.string(), "turn of a session that lost words; its events stay as they are"),
-        column("project_id", pa.string(), "project of the session"),
+        string_column("turn_id", "turn of a session that lost words; its events stay as they are"),
+        string_column("project_id", "project of the session"),
         column("forgotten_events", pa.int32(), "shown events of the turn that were erased", unit="count"),
     ),
 )
@@ -261,37 +216,29 @@ REPLIES = Table(
     version=1,
     key=("project_id", "session_id", "request_id"),
     columns=(
-        column("request_id", pa.string(), "hash of all that was asked, which is never paid for twice"),
-        column("project_id", pa.string(), "project of what was asked about"),
-        column(
-            "session_id",
-            pa.string(),
-            "session that was read; empty for a question over memories, for links and a project",
+        string_column("request_id", "hash of all that was asked, which is never paid for twice"),
+        string_column("project_id", "project of what was asked about"),
+        string_column(
+            "session_id", "session that was read; empty for a question over memories, for links and a project"
         ),
-        column("turns_hash", pa.string(), "hash of `turn_ids`: whether the session has gone on since"),
+        string_column("turns_hash", "hash of `turn_ids`: whether the session has gone on since"),
         column("turn_ids", STRINGS, "turns that were read, as the request numbers them from t1 on"),
-        column(
-            "turn_count",
-            pa.int32(),
-            "turns that the session had, shown or not",
-            unit="count",
-        ),
+        column("turn_count", pa.int32(), "turns that the session had, shown or not", unit="count"),
         column(
             "known",
             STRINGS,
             "memories that the request named, in its order; of links, the older and the newer of each pair",
         ),
-        column("purpose", pa.string(), "what was asked for: session, links, project, reflect or infer"),
-        column("model", pa.string(), "language model that answered"),
-        column("provider", pa.string(), "api, claude, recorded, or none where there was nothing to ask"),
-        column("prompt", pa.string(), "prompt and its version, such as session@1"),
-        column(
+        string_column("purpose", "what was asked for: session, links, project, reflect or infer"),
+        string_column("model", "language model that answered"),
+        string_column("provider", "api, claude, recorded, or none where there was nothing to ask"),
+        string_column("prompt", "prompt and its version, such as session@1"),
+        string_column(
             "text",
-            pa.string(),
             "the answer as JSON text, redacted; of links and a project, what was believed of it",
             is_text=True,
         ),
-        column("stop_reason", pa.string(), "why the answer ended, as the provider says"),
+        string_column("stop_reason", "why the answer ended, as the provider says"),
         column("input_tokens", pa.int64(), "tokens read, as the provider counted", unit="count"),
         column("output_tokens", pa.int64(), "tokens written, as the provider counted", unit="count"),
         column("usd", pa.float64(), "price", unit="US dollars"),
@@ -304,13 +251,13 @@ JOURNAL = Table(
     version=1,
     key=("entry_id",),
     columns=(
-        column("entry_id", pa.string(), "sha256 of all other columns"),
+        string_column("entry_id", "sha256 of all other columns"),
         column("recorded_at", UTC_US, "when Cortex was told"),
-        column("kind", pa.string(), "one of JOURNAL_KINDS", one_of=JOURNAL_KINDS),
-        column("project_id", pa.string(), "scope it speaks of: a project id or 'global'"),
-        column("memory_id", pa.string(), "memory it speaks of", null=True),
-        column("actor", pa.string(), "user, or the stage that wrote it"),
-        column("payload", pa.string(), "the rest, as JSON with sorted keys"),
+        string_column("kind", "one of JOURNAL_KINDS", one_of=JOURNAL_KINDS),
+        string_column("project_id", "scope it speaks of: a project id or 'global'"),
+        string_column("memory_id", "memory it speaks of", null=True),
+        string_column("actor", "user, or the stage that wrote it"),
+        string_column("payload", "the rest, as JSON with sorted keys"),
     ),
 )
 
@@ -319,22 +266,19 @@ CALLS = Table(
     version=1,
     key=("call_id",),
     columns=(
-        column("call_id", pa.string(), "hash of the process that served it and the call's number there"),
+        string_column("call_id", "hash of the process that served it and the call's number there"),
         column("called_at", UTC_US, "when it came"),
-        column("project_id", pa.string(), "project of the caller's folder, or 'global'"),
-        column("caller", pa.string(), "client and version as it says itself, or the subject of its token"),
-        column("transport", pa.string(), "stdio or http; shown: what hooks or recall handed a session"),
-        column(
+        string_column("project_id", "project of the caller's folder, or 'global'"),
+        string_column("caller", "client and version as it says itself, or the subject of its token"),
+        string_column("transport", "stdio or http; shown: what hooks or recall handed a session"),
+        string_column(
             "tool",
-            pa.string(),
             "tool that was called, read_resource, or where it was shown: the event of a hook, or recall",
         ),
-        column(
-            "arguments",
-            pa.string(),
-            "arguments as JSON; of a text its length; of what was shown the memories and tokens",
+        string_column(
+            "arguments", "arguments as JSON; of a text its length; of what was shown the memories and tokens"
         ),
-        column("outcome", pa.string(), "ok, asked (a person had to answer first), or the code of an error"),
+        string_column("outcome", "ok, asked (a person had to answer first), or the code of an error"),
         column("seconds", pa.float64(), "from the call to its answer", unit="seconds"),
         column("usd", pa.float64(), "what a language model cost meanwhile", unit="US dollars"),
     ),
@@ -345,8 +289,8 @@ VECTORS = Table(
     version=1,
     key=("model", "content_hash"),
     columns=(
-        column("model", pa.string(), "embedding model"),
-        column("content_hash", pa.string(), "sha256 of the embedded text, first 32 hex digits"),
+        string_column("model", "embedding model"),
+        string_column("content_hash", "sha256 of the embedded text, first 32 hex digits"),
         column("vector", pa.list_(pa.float32()), "unit-length embedding"),
     ),
 )
@@ -368,87 +312,56 @@ MEMORIES = Table(
     version=1,
     key=("memory_id",),
     columns=(
-        column("memory_id", pa.string(), "sha256 of scope, memory type and the normalised fact"),
-        column("project_id", pa.string(), "scope: a project id or 'global'"),
-        column("category", pa.string(), "one of CATEGORIES", one_of=CATEGORIES),
-        column("memory_type", pa.string(), "one of MEMORY_TYPES", one_of=MEMORY_TYPES),
-        column("text", pa.string(), "the fact by itself: who, what, why, what was rejected", is_text=True),
-        column("reason", pa.string(), "why, where known", null=True, is_text=True),
-        column("chosen", pa.string(), "what it settles on, where its words say so", null=True, is_text=True),
-        column("rejected", pa.string(), "what was turned down, where known", null=True, is_text=True),
-        column(
-            "subject", pa.string(), "what it is about, as a language model names it", null=True, is_text=True
-        ),
-        column("summary", pa.string(), "the fact in short, by a language model", null=True, is_text=True),
+        string_column("memory_id", "sha256 of scope, memory type and the normalised fact"),
+        string_column("project_id", "scope: a project id or 'global'"),
+        string_column("category", "one of CATEGORIES", one_of=CATEGORIES),
+        string_column("memory_type", "one of MEMORY_TYPES", one_of=MEMORY_TYPES),
+        string_column("text", "the fact by itself: who, what, why, what was rejected", is_text=True),
+        string_column("reason", "why, where known", null=True, is_text=True),
+        string_column("chosen", "what it settles on, where its words say so", null=True, is_text=True),
+        string_column("rejected", "what was turned down, where known", null=True, is_text=True),
+        string_column("subject", "what it is about, as a language model names it", null=True, is_text=True),
+        string_column("summary", "the fact in short, by a language model", null=True, is_text=True),
         column("files", STRINGS, "files named"),
         column("tags", STRINGS, "technologies and topics named"),
-        column("status", pa.string(), "one of STATUSES", one_of=STATUSES),
-        column("source_type", pa.string(), "one of SOURCE_TYPES", one_of=SOURCE_TYPES),
-        column(
-            "trust",
-            pa.string(),
-            "one of TRUSTS: best of independent sources, lowest of a merge",
-            one_of=TRUSTS,
+        string_column("status", "one of STATUSES", one_of=STATUSES),
+        string_column("source_type", "one of SOURCE_TYPES", one_of=SOURCE_TYPES),
+        string_column(
+            "trust", "one of TRUSTS: best of independent sources, lowest of a merge", one_of=TRUSTS
         ),
         column("is_pinned", pa.bool_(), "kept from decay and merging by a person"),
         column("priority", pa.int16(), "weight in ranking", unit="1 to 10"),
-        column(
-            "initial_confidence",
-            pa.float64(),
-            "confidence when last reinforced",
-            unit="fraction, 0 to 1",
-            between=FRACTION,
-        ),
-        column(
-            "confidence",
-            pa.float64(),
-            "confidence now, after decay",
-            unit="fraction, 0 to 1",
-            between=FRACTION,
-        ),
-        column(
-            "salience",
-            pa.float64(),
-            "highest salience of its events",
-            unit="fraction, 0 to 1",
-            between=FRACTION,
-        ),
+        fraction_column("initial_confidence", "confidence when last reinforced"),
+        fraction_column("confidence", "confidence now, after decay"),
+        fraction_column("salience", "highest salience of its events"),
         column("access_count", pa.int32(), "times recalled", unit="count"),
         column("last_accessed_at", UTC_US, "last recall", null=True),
         column("created_at", UTC_US, "first said; the start of its valid time"),
         column("updated_at", UTC_US, "last said or edited"),
         column("recorded_at", UTC_US, "last change known to Cortex", null=True),
         column("archived_at", UTC_US, "when it left the active ones", null=True),
-        column("superseded_by", pa.string(), "memory that replaced it, said by a person", null=True),
-        column("merged_into", pa.string(), "memory that took it up in a consolidation", null=True),
+        string_column("superseded_by", "memory that replaced it, said by a person", null=True),
+        string_column("merged_into", "memory that took it up in a consolidation", null=True),
         column(
             "valid_until",
             UTC_US,
             "end of its valid time, where a later word or a language model ended it",
             null=True,
         ),
-        column("closed_by", pa.string(), "memory or commit that ended it", null=True),
-        column(
-            "centrality",
-            pa.float64(),
-            "in-degree by the largest in-degree of the scope",
-            unit="fraction, 0 to 1",
-            between=FRACTION,
-        ),
-        column(
-            "rank", pa.float64(), "weight for the brief, spec 10.1", unit="fraction, 0 to 1", between=FRACTION
-        ),
+        string_column("closed_by", "memory or commit that ended it", null=True),
+        fraction_column("centrality", "in-degree by the largest in-degree of the scope"),
+        fraction_column("rank", "weight for the brief, spec 10.1"),
         column("session_count", pa.int32(), "sessions that said it", unit="count"),
-        column("git_branch", pa.string(), "branch on which it was said or told last", null=True),
-        column("git_commit", pa.string(), "commit checked out when it was told on purpose", null=True),
-        column("folder", pa.string(), "folder in which it was told on purpose", null=True),
-        column("session_id", pa.string(), "session in which it was told on purpose", null=True),
+        string_column("git_branch", "branch on which it was said or told last", null=True),
+        string_column("git_commit", "commit checked out when it was told on purpose", null=True),
+        string_column("folder", "folder in which it was told on purpose", null=True),
+        string_column("session_id", "session in which it was told on purpose", null=True),
         column(
             "evidence",
             pa.list_(pa.field("item", EVIDENCE, nullable=False)),
             "where it was said, newest first",
         ),
-        column("content_hash", pa.string(), "hash of the embedded text; finds its vector"),
+        string_column("content_hash", "hash of the embedded text; finds its vector"),
     ),
 )
 
@@ -460,13 +373,13 @@ EDGES = Table(
     version=1,
     key=("edge_id",),
     columns=(
-        column("edge_id", pa.string(), "sha256 of source, target and type"),
-        column("project_id", pa.string(), "scope of both ends"),
-        column("source_id", pa.string(), "memory the edge starts at"),
-        column("target_id", pa.string(), "memory the edge ends at"),
-        column("edge_type", pa.string(), "one of EDGE_TYPES", one_of=EDGE_TYPES),
-        column("strength", pa.float64(), "calibrated similarity", unit="fraction, 0 to 1", between=FRACTION),
-        column("rule", pa.string(), "what made it: similarity, a named rule, a language model or a person"),
+        string_column("edge_id", "sha256 of source, target and type"),
+        string_column("project_id", "scope of both ends"),
+        string_column("source_id", "memory the edge starts at"),
+        string_column("target_id", "memory the edge ends at"),
+        string_column("edge_type", "one of EDGE_TYPES", one_of=EDGE_TYPES),
+        fraction_column("strength", "calibrated similarity"),
+        string_column("rule", "what made it: similarity, a named rule, a language model or a person"),
     ),
 )
 
@@ -475,18 +388,18 @@ PASSAGES = Table(
     version=1,
     key=("passage_id",),
     columns=(
-        column("passage_id", pa.string(), "sha256 of turn and part"),
-        column("project_id", pa.string(), "project of the session"),
-        column("session_id", pa.string(), "session it was said in"),
-        column("turn_id", pa.string(), "turn it is a part of"),
+        string_column("passage_id", "sha256 of turn and part"),
+        string_column("project_id", "project of the session"),
+        string_column("session_id", "session it was said in"),
+        string_column("turn_id", "turn it is a part of"),
         column("seq", pa.int32(), "position among the passages of its transcript, from 0"),
-        column("kind", pa.string(), "kind of the turn", one_of=TURN_KINDS),
-        column("text", pa.string(), "part of a turn's prose, at most about 900 characters", is_text=True),
+        string_column("kind", "kind of the turn", one_of=TURN_KINDS),
+        string_column("text", "part of a turn's prose, at most about 900 characters", is_text=True),
         column("said_at", UTC_US, "when it was said", null=True),
-        column("file", pa.string(), "path of the transcript as it was staged"),
+        string_column("file", "path of the transcript as it was staged"),
         column("line", pa.int32(), "line of the turn, from 1"),
-        column("trust", pa.string(), "one of TRUSTS", one_of=TRUSTS),
-        column("content_hash", pa.string(), "hash of the embedded text; finds its vector"),
+        string_column("trust", "one of TRUSTS", one_of=TRUSTS),
+        string_column("content_hash", "hash of the embedded text; finds its vector"),
     ),
 )
 
@@ -495,8 +408,8 @@ METRICS = Table(
     version=2,
     key=("project_id", "session_id"),
     columns=(
-        column("project_id", pa.string(), "project of the session"),
-        column("session_id", pa.string(), "session"),
+        string_column("project_id", "project of the session"),
+        string_column("session_id", "session"),
         column("began_at", UTC_US, "when it began", null=True),
         column("prompts", pa.int64(), "prompts that a person typed", unit="count"),
         column("edits", pa.int64(), "calls that changed a file", unit="count"),
@@ -522,9 +435,9 @@ USES = Table(
     version=1,
     key=("project_id", "session_id", "memory_id"),
     columns=(
-        column("project_id", pa.string(), "project of the session"),
-        column("session_id", pa.string(), "session that was shown the memory"),
-        column("memory_id", pa.string(), "memory that it was shown; of the project, or a global one"),
+        string_column("project_id", "project of the session"),
+        string_column("session_id", "session that was shown the memory"),
+        string_column("memory_id", "memory that it was shown; of the project, or a global one"),
         column("shown_at", UTC_US, "when it was first shown there"),
         column("briefs", pa.int64(), "times that a brief told it, again after a compaction", unit="count"),
         column("prompts", pa.int64(), "messages that it was quoted beside", unit="count"),
@@ -535,14 +448,14 @@ USES = Table(
             "first call of a tool after that with a name of the memory that the person had not said by then",
             null=True,
         ),
-        column("used_name", pa.string(), "that name: of code, a file or a command", null=True, is_text=True),
+        string_column("used_name", "that name: of code, a file or a command", null=True, is_text=True),
         column("is_cited", pa.bool_(), "whether the assistant named the memory's id afterwards"),
         column(
             "is_corrected",
             pa.bool_(),
             "whether the person then refused a call or complained with a name of the memory",
         ),
-        column("inputs", pa.string(), "hash of all that the rows of this session were counted from"),
+        string_column("inputs", "hash of all that the rows of this session were counted from"),
     ),
 )
 
@@ -551,18 +464,16 @@ OUTCOMES = Table(
     version=1,
     key=("project_id", "memory_id", "what"),
     columns=(
-        column("project_id", pa.string(), "project of the decision"),
-        column("memory_id", pa.string(), "decision, a memory"),
-        column("kind", pa.string(), "one of OUTCOME_KINDS", one_of=OUTCOME_KINDS),
+        string_column("project_id", "project of the decision"),
+        string_column("memory_id", "decision, a memory"),
+        string_column("kind", "one of OUTCOME_KINDS", one_of=OUTCOME_KINDS),
         column(
             "happened_at", UTC_US, "when; of what held: the last change of its files, else the last commit"
         ),
-        column("what", pa.string(), "commit, event or memory by which it shows"),
-        column(
-            "session_id", pa.string(), "session that it shows in; null: git or a memory says so", null=True
-        ),
+        string_column("what", "commit, event or memory by which it shows"),
+        string_column("session_id", "session that it shows in; null: git or a memory says so", null=True),
         column("days", pa.int64(), "from when the decision was last said before", unit="days"),
-        column("text", pa.string(), "what was said or committed, at most 160 characters", is_text=True),
+        string_column("text", "what was said or committed, at most 160 characters", is_text=True),
         column(
             "is_settled",
             pa.bool_(),
@@ -576,10 +487,10 @@ PROJECTS = Table(
     version=2,
     key=("project_id",),
     columns=(
-        column("project_id", pa.string(), "project"),
-        column("name", pa.string(), "its name; several may share one"),
-        column("label", pa.string(), "the name, with more of the path where projects share it"),
-        column("identity", pa.string(), "what identifies it: git:remote, root:commit or path:folder"),
+        string_column("project_id", "project"),
+        string_column("name", "its name; several may share one"),
+        string_column("label", "the name, with more of the path where projects share it"),
+        string_column("identity", "what identifies it: git:remote, root:commit or path:folder"),
         column("folders", STRINGS, "folders seen"),
         column("sessions", pa.int64(), "sessions read", unit="count"),
         column("last_worked_at", UTC_US, "end of its last session", null=True),
@@ -596,17 +507,17 @@ SESSIONS = Table(
     version=2,
     key=("project_id", "session_id"),
     columns=(
-        column("project_id", pa.string(), "project of the session"),
-        column("session_id", pa.string(), "session"),
+        string_column("project_id", "project of the session"),
+        string_column("session_id", "session"),
         column("number", pa.int64(), "its place among the project's sessions by when they began, from 1"),
         column("began_at", UTC_US, "when it began", null=True),
         column("ended_at", UTC_US, "its last turn", null=True),
-        column("git_branch", pa.string(), "branch at its end", null=True),
+        string_column("git_branch", "branch at its end", null=True),
         column("prompts", pa.int64(), "prompts that a person typed", unit="count"),
-        column("goal", pa.string(), "what was asked for, by its outcome record", null=True),
-        column("outcome", pa.string(), "what was done and proved", null=True),
-        column("still_open", pa.string(), "what was left open", null=True),
-        column("first_prompt", pa.string(), "how it began, at most 120 characters", null=True),
+        string_column("goal", "what was asked for, by its outcome record", null=True),
+        string_column("outcome", "what was done and proved", null=True),
+        string_column("still_open", "what was left open", null=True),
+        string_column("first_prompt", "how it began, at most 120 characters", null=True),
     ),
 )
 
@@ -615,8 +526,8 @@ TELLING_ORDER = Table(
     version=1,
     key=("project_id", "memory_id"),
     columns=(
-        column("project_id", pa.string(), "project whose brief it is about"),
-        column("memory_id", pa.string(), "memory of the project, or of scope 'global'"),
+        string_column("project_id", "project whose brief it is about"),
+        string_column("memory_id", "memory of the project, or of scope 'global'"),
         column(
             "place",
             pa.int64(),
@@ -631,10 +542,10 @@ THRESHOLDS = Table(
     version=1,
     key=("name",),
     columns=(
-        column("name", pa.string(), "threshold"),
+        string_column("name", "threshold"),
         column("value", pa.float64(), "its value"),
-        column("unit", pa.string(), "unit of the value"),
-        column("why", pa.string(), "where the value comes from"),
+        string_column("unit", "unit of the value"),
+        string_column("why", "where the value comes from"),
     ),
 )
 
@@ -643,10 +554,10 @@ MEMORY_TYPE_RULES = Table(
     version=1,
     key=("memory_type",),
     columns=(
-        column("memory_type", pa.string(), "type of memory"),
+        string_column("memory_type", "type of memory"),
         column("half_life_days", pa.float64(), "time for confidence to halve", unit="days", null=True),
         column("brief_lines", pa.float64(), "lines of a brief that it may take", unit="count", null=True),
-        column("brief_section", pa.string(), "heading of its section in a brief", null=True),
+        string_column("brief_section", "heading of its section in a brief", null=True),
         column("brief_place", pa.float64(), "place of that section; null: none", null=True),
         column("is_binding", pa.bool_(), "a person's choice of it is raised in the brief"),
         column("is_passed_by", pa.bool_(), "loses its room in the brief as sessions go by without it"),
@@ -658,15 +569,9 @@ EVENT_TYPE_RULES = Table(
     version=1,
     key=("event_type",),
     columns=(
-        column("event_type", pa.string(), "type of event"),
-        column("memory_type", pa.string(), "type of the memory that comes of it", null=True),
-        column(
-            "salience",
-            pa.float64(),
-            "how much it matters when new",
-            unit="fraction, 0 to 1",
-            between=FRACTION,
-        ),
+        string_column("event_type", "type of event"),
+        string_column("memory_type", "type of the memory that comes of it", null=True),
+        fraction_column("salience", "how much it matters when new"),
         column("is_immortal", pa.bool_(), "what comes of it does not age"),
     ),
 )

@@ -2,12 +2,7 @@
 
 import json
 import re
-from collections.abc import (
-    Iterable,
-    Iterator,
-    Mapping,
-    Sequence,
-)
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime, timedelta
 from itertools import groupby
@@ -30,13 +25,7 @@ from cortex.hooks.evidence.text import (
 )
 from cortex.hooks.prose.own_prose import SHELL_TOOLS
 from cortex.transforms.extract.quotes import passage_trusts
-from cortex.transforms.extract.structural import (
-    Call,
-    calls_that_ran,
-    field_text,
-    input_of,
-    shown_command,
-)
+from cortex.transforms.extract.structural import Call, calls_that_ran, field_text, input_of, shown_command
 from cortex.transforms.identity import content_id
 from cortex.transforms.policy import Policy
 from cortex.transforms.schemas import EPOCH, PASSAGES, Row

@@ -22,24 +22,12 @@ import functools
 import json
 import sys
 import time
-from collections.abc import (
-    Callable,
-    Iterable,
-    Iterator,
-    Mapping,
-    Sequence,
-    Set,
-)
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import (
-    TYPE_CHECKING,
-    Any,
-    TypeVar,
-    Union,
-)
+from typing import TYPE_CHECKING, Any, TypeVar, Union
 
 import click
 
@@ -398,8 +386,6 @@ ACCEPT_LOSS = click.option(
     "--accept-loss", is_flag=True, help="Publish even if many memories now shown would disappear."
 )
 
-
-# -- What a command gives back, and the decorator that declares one.
 
 # Where a click context notes that `--json` was given.
 JSON_FLAG = "cortex.json"

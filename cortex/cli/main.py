@@ -1,6 +1,4 @@
-"""
-The command line: commands by purpose, each imported when it is called, and how their errors are reported.
-"""
+"""The command line: commands by purpose, each imported when it is called, and how errors are reported."""
 
 import importlib
 import json
@@ -120,9 +118,6 @@ def _print_error(error: CortexError) -> None:
 def _help_of(error: click.ClickException) -> str:
     context = getattr(error, "ctx", None)
     return f"{context.command_path if context else 'cortex'} --help"
-
-
-# -- The command `cortex`: what holds for all commands. Their index is cortex/cli/command_index.py.
 
 
 @click.group(

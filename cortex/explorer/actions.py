@@ -1,7 +1,4 @@
-"""
-What forms of the explorer do: each calls an operation, says where to go on, what was done and how to undo
-it.
-"""
+"""What forms of the explorer do: each calls an operation, says what was done, where to go on, how to undo."""
 
 import secrets
 from collections.abc import Callable, Mapping
@@ -64,8 +61,6 @@ class Notices:
         """Drop all notices."""
         self._notices.clear()
 
-
-# -- What forms of the explorer do: each action calls an operation, says where to go on and how to undo it.
 
 FORGET_AGREED = "yes"
 

@@ -24,25 +24,9 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from cortex.explorer.actions import (
-    ACTIONS,
-    Action,
-    Done,
-    Notices,
-)
-from cortex.explorer.page import (
-    AnswerCache,
-    Page,
-    ViewRequest,
-    html_of,
-    json_of,
-)
-from cortex.explorer.views import (
-    NAVIGATION,
-    STATIC_TYPES,
-    VIEWS,
-    nothing_here,
-)
+from cortex.explorer.actions import ACTIONS, Action, Done, Notices
+from cortex.explorer.page import AnswerCache, Page, ViewRequest, html_of, json_of
+from cortex.explorer.views import NAVIGATION, STATIC_TYPES, VIEWS, nothing_here
 from cortex.flows.context import Context
 from cortex.transforms.errors import (
     CortexError,
@@ -135,8 +119,6 @@ class AccessGate:
 def _same(given: str, wanted: str) -> bool:
     return hmac.compare_digest(given.encode("utf-8", "replace"), wanted.encode())
 
-
-# -- The explorer as a web application: which view answers at which address, and how errors are shown.
 
 # A form of these pages holds one memory's words at most.
 MAX_FORM_BYTES = 64_000

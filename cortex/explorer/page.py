@@ -4,12 +4,7 @@ import json
 import re
 import threading
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import (
-    asdict,
-    dataclass,
-    field,
-    is_dataclass,
-)
+from dataclasses import asdict, dataclass, field, is_dataclass
 from datetime import date, datetime
 from functools import lru_cache
 from typing import Any, TypeAlias, TypeVar
@@ -23,12 +18,7 @@ from cortex.flows.context import Context
 from cortex.flows.operations import lookup
 from cortex.hooks.prose.characters import escaped, visible
 from cortex.transforms.errors import UsageError
-from cortex.transforms.words.ages import (
-    ago,
-    author_of_layer,
-    counted,
-    speaker_of,
-)
+from cortex.transforms.words.ages import ago, author_of_layer, counted, speaker_of
 from cortex.transforms.words.sentences import excerpt
 
 # -- Caches slow answers until the store changes.
@@ -140,10 +130,10 @@ class Pager:
     after: str
 
 
-def pager(request: ViewRequest, total: int, rows: int, size: int = PAGE_ROWS) -> Pager:
+def pager(request: ViewRequest, total: int, rows: int) -> Pager:
     """Return the pager of a page with `rows` rows out of `total`."""
     number = request.number("page", 1)
-    first = (number - 1) * size + 1
+    first = (number - 1) * PAGE_ROWS + 1
     last = first + rows - 1
     before = request.link(page=number - 1 if number > 2 else "") if number > 1 else ""
     return Pager(first, last, total, before, request.link(page=number + 1) if last < total else "")

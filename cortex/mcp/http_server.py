@@ -33,12 +33,7 @@ from cortex.mcp.protocol.access import SCOPES
 from cortex.mcp.protocol.client import Caller, Client, with_shared_model
 from cortex.mcp.protocol.idle_release import IdleTimer, release_model
 from cortex.mcp.server import ClientRequest, MemoryServer, program_of
-from cortex.mcp.tokens import (
-    LOOPBACK_HOSTS,
-    BearerGate,
-    TokenChecker,
-    is_trustworthy,
-)
+from cortex.mcp.tokens import LOOPBACK_HOSTS, BearerGate, TokenChecker, is_trustworthy
 from cortex.storage.settings.settings import ClientLimits
 from cortex.transforms.errors import UsageError
 

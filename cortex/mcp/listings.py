@@ -1,7 +1,4 @@
-"""
-What a client lists besides the tools: resources, their templates, prompts, and how long each list stays
-valid.
-"""
+"""What a client lists besides the tools: resources, templates, prompts, and how long a list stays valid."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -15,12 +15,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
-from typing import (
-    TYPE_CHECKING,
-    Any,
-    TypeAlias,
-    TypeVar,
-)
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import anyio
 import anyio.to_thread
@@ -34,23 +29,9 @@ from mcp.shared.exceptions import MCPError
 from mcp_types.version import is_version_at_least
 
 from cortex.flows.context import Context
-from cortex.mcp.listings import (
-    CONTENTS_HOLD_MS,
-    LISTS_HOLD_MS,
-    PROMPTS,
-    RESOURCES,
-    TEMPLATES,
-    prompt_filled,
-)
+from cortex.mcp.listings import CONTENTS_HOLD_MS, LISTS_HOLD_MS, PROMPTS, RESOURCES, TEMPLATES, prompt_filled
 from cortex.mcp.protocol.access import needed_scope
-from cortex.mcp.protocol.call import (
-    ChoiceNeeded,
-    ChoiceQuestion,
-    FormAnswer,
-    Person,
-    ToolCall,
-    ToolReply,
-)
+from cortex.mcp.protocol.call import ChoiceNeeded, ChoiceQuestion, FormAnswer, Person, ToolCall, ToolReply
 from cortex.mcp.protocol.client import Caller
 from cortex.mcp.protocol.idle_release import IdleTimer, release_model
 from cortex.mcp.tool_index import MODULES_OF_TOOLS, TOOLS
@@ -63,9 +44,6 @@ if TYPE_CHECKING:
 
     from cortex.mcp.protocol.client import Client
     from cortex.mcp.resources import Contents
-
-
-# -- From the name of a tool and its arguments to the answer.
 
 
 def call_tool(context: Context, name: str, arguments: Mapping[str, Any] | None, person: Person) -> ToolReply:
@@ -88,8 +66,6 @@ def declared_tool(name: str) -> Tool:
     importlib.import_module(MODULES_OF_TOOLS[name])
     return DECLARED[name]
 
-
-# -- The server: the protocol's requests on one side, the tools on the other.
 
 INSTRUCTIONS = (
     "Cortex remembers earlier sessions of this project. What it returns are quoted notes with who said them, "

@@ -22,35 +22,15 @@ from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
 from mcp.server.auth.provider import AccessToken
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse
-from starlette.types import (
-    ASGIApp,
-    Message,
-    Receive,
-    Scope,
-    Send,
-)
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from cortex.mcp.protocol.access import (
-    READ,
-    SCOPES,
-    WRITE,
-    allows,
-    needed_scope,
-)
-from cortex.transforms.errors import (
-    CortexError,
-    RateLimited,
-    ScopeMissing,
-    UsageError,
-)
+from cortex.mcp.protocol.access import READ, SCOPES, WRITE, allows, needed_scope
+from cortex.transforms.errors import CortexError, RateLimited, ScopeMissing, UsageError
 
 if TYPE_CHECKING:
     # Notes a call that the token does not allow; raises ScopeMissing or RateLimited.
     NoteRefusal = Callable[[AccessToken, str, dict[str, Any]], None]
 
-
-# -- Checks the access tokens of callers over HTTP: signed by the identity provider, for this server, in
-# force.
 
 # Signatures with a public key alone: with a shared one this server could make tokens itself.
 ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")

@@ -10,12 +10,7 @@ import json
 import time
 import uuid
 from collections import Counter
-from collections.abc import (
-    Callable,
-    Collection,
-    Iterator,
-    Sequence,
-)
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
@@ -41,13 +36,7 @@ from cortex.storage.model_calls import (
     SpendingClaim,
     Withheld,
 )
-from cortex.storage.model_failure import (
-    WRITER,
-    ModelFailure,
-    clear_failure,
-    note_failure,
-    read_failure,
-)
+from cortex.storage.model_failure import WRITER, ModelFailure, clear_failure, note_failure, read_failure
 from cortex.transforms.errors import (
     AnswerLost,
     CortexError,
@@ -60,14 +49,7 @@ from cortex.transforms.errors import (
 from cortex.transforms.redaction.redact import redact
 from cortex.transforms.schemas import REPLIES, Row, values
 from cortex.transforms.words.ages import counted
-from cortex.transforms.writer.request import (
-    NANO,
-    ModelRequest,
-    Price,
-    Reply,
-    price_of,
-    usd,
-)
+from cortex.transforms.writer.request import NANO, ModelRequest, Price, Reply, price_of, usd
 
 # -- What direct requests and batches to a language model share: prices, reservations, answers, the outcome.
 

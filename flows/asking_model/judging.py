@@ -9,25 +9,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cortex.flows.asking_model.asking import ask_all, kept_replies
-from cortex.flows.run.model_replies import (
-    answer_about,
-    project_replies,
-    still_holding,
-    verdicts_of,
-)
+from cortex.flows.run.model_replies import answer_about, project_replies, still_holding, verdicts_of
 from cortex.flows.run.run import Run
 from cortex.storage.lake.manifest import Output
 from cortex.storage.projects.repository import subjects_since
 from cortex.storage.settings.reference import read_prompt
 from cortex.transforms.identity import content_id
 from cortex.transforms.redaction.redact import redact
-from cortex.transforms.schemas import (
-    EPOCH,
-    EVENTS,
-    GLOBAL_SCOPE,
-    REPLIES,
-    Row,
-)
+from cortex.transforms.schemas import EPOCH, EVENTS, GLOBAL_SCOPE, REPLIES, Row
 from cortex.transforms.words.ages import counted
 from cortex.transforms.writer.pairs import (
     LINKS_PROMPT,
@@ -158,8 +147,6 @@ def _commit_reply(run: Run, scope: str, row: Row, replaced: int = 0) -> None:
             count = notes.replaced_by_model.get(scope, 0) + replaced
             change.notes = replace(notes, replaced_by_model={**notes.replaced_by_model, scope: count})
 
-
-# -- Asks a language model about all that a project holds, and how its answer is kept and found again.
 
 _COMMITTED = re.compile(r"Committed (?P<name>[0-9a-f]{7,40}) on \S+: (?P<subject>.+)", re.DOTALL)
 # Both ends of a commit's short hash may be cut at another length.

@@ -1,7 +1,4 @@
-"""
-What a language model writes about sessions that are over: which are asked about, or again, and what is
-kept.
-"""
+"""What a language model writes about sessions that are over: which are asked about or again, what is kept."""
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
@@ -12,12 +9,7 @@ from itertools import product
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cortex.flows.asking_model.asking import (
-    ask_all,
-    finish_arrivals,
-    kept_replies,
-    kept_requests,
-)
+from cortex.flows.asking_model.asking import ask_all, finish_arrivals, kept_replies, kept_requests
 from cortex.flows.context import utc_now
 from cortex.flows.extract_transcripts import events_of, note_grown
 from cortex.flows.reading.transcript_reader import PLACE, in_first_place
@@ -33,15 +25,7 @@ from cortex.flows.run_report import StageReport
 from cortex.storage.model_calls import Arrivals, Spending
 from cortex.storage.settings.reference import read_prompt
 from cortex.transforms.audit import events_violations
-from cortex.transforms.schemas import (
-    EPOCH,
-    EVENTS,
-    PROJECT_PURPOSE,
-    REPLIES,
-    SETTLED,
-    TURNS,
-    values,
-)
+from cortex.transforms.schemas import EPOCH, EVENTS, PROJECT_PURPOSE, REPLIES, SETTLED, TURNS, values
 from cortex.transforms.words.ages import counted
 from cortex.transforms.writer.request import ModelRequest, Prompt, Reply
 from cortex.transforms.writer.session import PIECE_PURPOSE, SessionRequest, session_requests
@@ -345,15 +329,10 @@ class _ReplyWriter:
         run = self.run
         row = reply_row(
             asked,
-            text=reply.text,
-            provider=reply.provider,
-            stop_reason=reply.stop_reason,
-            asked_at=run.now.astimezone(UTC),
+            reply,
+            run.now.astimezone(UTC),
             # A session is read once its last reading is.
-            turn_count=0 if asked.is_piece else self.turn_counts[asked.project_id, asked.session_id],
-            input_tokens=reply.input_tokens,
-            output_tokens=reply.output_tokens,
-            usd=reply.usd,
+            0 if asked.is_piece else self.turn_counts[asked.project_id, asked.session_id],
         )
         replies = REPLIES.of([row])
         if asked.is_piece or not self.is_shown:

@@ -7,12 +7,7 @@ The plain engine imports neither this nor Prefect.
 import logging
 import os
 from collections import deque
-from collections.abc import (
-    Callable,
-    Iterable,
-    Iterator,
-    Sequence,
-)
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from contextvars import copy_context
 from time import monotonic
@@ -32,8 +27,6 @@ from cortex.flows.run.run import Run
 from cortex.storage.published.reports import reports_folder
 from cortex.transforms.errors import CortexError
 from cortex.transforms.words.ages import counted
-
-# -- Workers under Prefect: each shard is a task of the flow run, on threads, a Dask cluster or Ray.
 
 # Beside "cortex", so that a limit on the server can hold for shards alone.
 SHARD_TAGS = ["cortex", "cortex-shard"]

@@ -6,12 +6,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import (
-    Callable,
-    Iterator,
-    Mapping,
-    Sequence,
-)
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -24,12 +19,7 @@ import pyarrow.compute as pc
 from cortex.flows.context import Context
 from cortex.flows.embedders import Embedding
 from cortex.flows.reading.shard_worker import NO_WORKERS, runner_for
-from cortex.flows.run.run import (
-    Progress,
-    Run,
-    Stage,
-    no_progress,
-)
+from cortex.flows.run.run import Progress, Run, Stage, no_progress
 from cortex.flows.run_report import QuarantinedLine, RunReport
 from cortex.flows.stages.order import INGEST, NIGHTLY, TABLES
 from cortex.storage.copies.swapping import finish_swap, forget_swap
@@ -51,12 +41,7 @@ from cortex.storage.staging.staging import is_in_database
 from cortex.storage.staging.transcripts import open_transcript
 from cortex.storage.store import Store
 from cortex.transforms.errors import FileDamaged, NothingUsable, TablesDamaged, UnknownValue
-from cortex.transforms.schemas import (
-    EVENTS,
-    JOURNAL,
-    TURNS,
-    VECTORS,
-)
+from cortex.transforms.schemas import EVENTS, JOURNAL, TURNS, VECTORS
 from cortex.transforms.transcripts.assistants import KNOWN_ASSISTANTS, USUAL
 
 # -- Which engine runs the stages: Prefect where a server of it answers, plain elsewhere.
@@ -249,13 +234,12 @@ def execute(
     """
     Run a flow over the store and return its report, which is kept in the store too.
 
-    `engine` is auto, prefect or plain (`cortex.flows.engines.runs`); the report names the one that
-    ran.
+    `engine` is auto, prefect or plain (`cortex.flows.engines.runs`); the report names the one that ran.
     `runner` is who works on shards under Prefect (`cortex.flows.reading.shard_worker`; default: by the
-    settings); `first_folder` is that of the project which a language model reads, alone in this run.
-    Raises StoreBusy when another run holds the lease, StoreNotWritable when the disk refuses, LossRefused
-    if it would hide much of what is shown and `accepts_loss` is not given; what was committed before stays
-    and the next run goes on from there.
+    settings); `first_folder` is that of the project which a language model reads, alone in this run. Raises
+    StoreBusy when another run holds the lease, StoreNotWritable when the disk refuses, LossRefused if it
+    would hide much of what is shown and `accepts_loss` is not given; what was committed before stays and the
+    next run goes on from there.
     """
     choice = engine_for(engine, context.home)
     workers = runner_for(runner, context.settings.workers) if choice.engine == PREFECT else NO_WORKERS

@@ -17,23 +17,9 @@ from cortex.flows.stages.embed import embed
 from cortex.flows.stages.memories import decay, link
 from cortex.storage.store import Store, start_of_day
 from cortex.transforms.errors import ModelUnavailable
-from cortex.transforms.journal_entries import (
-    Forget,
-    ImportFact,
-    ImportMemory,
-    TeamFact,
-    from_row,
-)
+from cortex.transforms.journal_entries import Forget, ImportFact, ImportMemory, TeamFact, from_row
 from cortex.transforms.memory.lifecycle import sessions_of
-from cortex.transforms.schemas import (
-    EVENTS,
-    GLOBAL_SCOPE,
-    JOURNAL,
-    TURNS,
-    VECTORS,
-    Row,
-    values,
-)
+from cortex.transforms.schemas import EVENTS, GLOBAL_SCOPE, JOURNAL, TURNS, VECTORS, Row, values
 from cortex.transforms.search import embedded_text
 
 # -- What was known at an earlier instant: rows of the lake that count then (spec 8.5, decision 0029).
@@ -70,8 +56,6 @@ def _as_known(row: Row, until: datetime) -> Row | None:
             return {**row, "recorded_at": created_at} if created_at < until else None
     return None
 
-
-# -- The store as it was on an earlier day: made from the lake in memory, and not kept (spec 8.5).
 
 # Stands for no end: on the present day everything counts, also what a clock ahead of ours has dated.
 ENDLESS = datetime.max.replace(tzinfo=UTC)

@@ -13,12 +13,7 @@ import pyarrow.compute as pc
 
 from cortex.flows.embedders import Embedding
 from cortex.flows.extract_transcripts import events_of
-from cortex.flows.publishing.briefs import (
-    archive_of,
-    draft_of,
-    rendered_from,
-    shown_everywhere,
-)
+from cortex.flows.publishing.briefs import archive_of, draft_of, rendered_from, shown_everywhere
 from cortex.flows.reading.transcript_reader import in_first_place
 from cortex.flows.run.run import FreshLedger, Run
 from cortex.flows.run_report import RunReport
@@ -37,21 +32,9 @@ from cortex.storage.lake.manifest import REPLACED_BY, Manifest, Output
 from cortex.storage.settings.reference import read_policy
 from cortex.storage.settings.settings import Settings
 from cortex.storage.store import DATABASE, Store
-from cortex.storage.tables.tables import (
-    HAS_VECTOR,
-    INDEX_TEXT,
-    PROJECTED,
-    SEARCHED,
-    Dataset,
-    StoredTables,
-)
+from cortex.storage.tables.tables import HAS_VECTOR, INDEX_TEXT, PROJECTED, SEARCHED, Dataset, StoredTables
 from cortex.transforms.memory.forgetting import tombstones_of
-from cortex.transforms.schemas import (
-    EVENTS,
-    GLOBAL_SCOPE,
-    TURNS,
-    values,
-)
+from cortex.transforms.schemas import EVENTS, GLOBAL_SCOPE, TURNS, values
 
 
 def rebuild(run: Run, only: Sequence[str] | None = None) -> None:

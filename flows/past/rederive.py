@@ -1,14 +1,8 @@
 """Re-derivation: what today's extractor and policy make of the lake's turns, shown before it is taken."""
 
 import time
-from collections.abc import (
-    Iterable,
-    Mapping,
-    Sequence,
-)
-from collections.abc import (
-    Set as AbstractSet,
-)
+from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import partial
@@ -21,12 +15,7 @@ from cortex.flows.extract_transcripts import events_of
 from cortex.flows.reading.transcript_reader import in_first_place
 from cortex.flows.run.run import Run
 from cortex.flows.run.source import of_category
-from cortex.flows.stages.guard import (
-    Asking,
-    check_promotion,
-    guard,
-    loss_of,
-)
+from cortex.flows.stages.guard import Asking, check_promotion, guard, loss_of
 from cortex.flows.stages.order import PROJECTION
 from cortex.storage.lake.manifest import ManifestNotes, outdated
 from cortex.transforms.audit import events_violations
@@ -50,15 +39,7 @@ from cortex.transforms.memory.forgetting import CARRIER
 from cortex.transforms.memory.loss import shown
 from cortex.transforms.memory.merged_projects import fold_joined, with_names
 from cortex.transforms.policy import Policy
-from cortex.transforms.schemas import (
-    EVENTS,
-    GLOBAL_SCOPE,
-    JOURNAL,
-    MEMORIES,
-    TURNS,
-    Row,
-    values,
-)
+from cortex.transforms.schemas import EVENTS, GLOBAL_SCOPE, JOURNAL, MEMORIES, TURNS, Row, values
 from cortex.transforms.search import embedded_text
 from cortex.transforms.words.sentences import long_words, share_of_all, share_of_fewer
 
@@ -214,8 +195,6 @@ def _reattached(row: Row, entry: Entry, names: dict[str, str]) -> Row | None:
         row["project_id"], recorded_at=row["recorded_at"] + later, memory_id=name, actor=CARRIER
     )
 
-
-# -- Re-derivation: what today's extractor and policy make of the lake's turns, shown before it is taken.
 
 # What makes a memory another one to its reader; the rest follows from it or from the day.
 COMPARED = ("text", "reason", "rejected", "trust", "initial_confidence", "category", "files")

@@ -8,13 +8,7 @@ vectors, and what exactly they were made from. A run takes an answer only to wha
 import hashlib
 import pickle
 from collections import deque
-from collections.abc import (
-    Callable,
-    Iterable,
-    Iterator,
-    Mapping,
-    Sequence,
-)
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
@@ -24,19 +18,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cortex.flows.embedders.local import LocalEmbedder
-from cortex.flows.reading.transcript_reader import (
-    TurnsRead,
-    in_first_place,
-    read_turns,
-    unknown_turns,
-)
+from cortex.flows.reading.transcript_reader import TurnsRead, in_first_place, read_turns, unknown_turns
 from cortex.storage.lake.lake import each_key_once
-from cortex.storage.staging.transcripts import (
-    FileStamp,
-    Position,
-    Transcript,
-    open_transcript,
-)
+from cortex.storage.staging.transcripts import FileStamp, Position, Transcript, open_transcript
 from cortex.transforms import __version__
 from cortex.transforms.errors import contained
 from cortex.transforms.extract.events import extract_events
@@ -104,8 +88,6 @@ def extract_or_fault(task: Extraction, policy: Policy, written: Writing = rules_
         return Extracted(extract_from(task, policy, written))
     return Extracted(None, faults[0])
 
-
-# -- Shards: bundles of transcripts, or of texts, that any process reads and extracts from, or embeds.
 
 LENGTH_BYTES = 8
 # A worker of another version would extract otherwise: it gives no answer.

@@ -11,14 +11,8 @@ import pyarrow.compute as pc
 
 from cortex.flows.run_report import QuarantinedLine
 from cortex.hooks.private import is_below
-from cortex.storage.staging.transcripts import (
-    PIECE_BYTES,
-    START,
-    Piece,
-    Position,
-    Transcript,
-)
-from cortex.transforms.schemas import TURNS, values
+from cortex.storage.staging.transcripts import PIECE_BYTES, START, Piece, Position, Transcript
+from cortex.transforms.schemas import TURNS, as_polars, values
 from cortex.transforms.transcripts.assistants import lines_of_document
 from cortex.transforms.transcripts.records import Limits
 from cortex.transforms.transcripts.transcript import (
@@ -195,8 +189,4 @@ def in_first_place(turns: pa.Table, known: pa.Table) -> pa.Table:
 
 def _places(rows: pa.Table) -> pl.DataFrame:
     """Return where turns stand, without their texts, of which each copy may be 100 MB."""
-    import polars as pl
-
-    frame = pl.from_arrow(rows.select(["turn_id", *PLACE]))
-    assert isinstance(frame, pl.DataFrame)
-    return frame
+    return as_polars(rows.select(["turn_id", *PLACE]))

@@ -7,25 +7,14 @@ from datetime import datetime, timedelta
 from cortex.flows.embedders import Embedder
 from cortex.hooks.evidence.index import MEMORIES
 from cortex.hooks.evidence.question import SearchQuestion
-from cortex.hooks.evidence.search import (
-    ROWS_A_KEPT_ROW,
-    NearbyRow,
-    Place,
-    SearchResult,
-    find,
-)
+from cortex.hooks.evidence.search import ROWS_A_KEPT_ROW, NearbyRow, Place, SearchResult, find
 from cortex.hooks.evidence.statements import PROPOSED
 from cortex.storage.settings.reference import search_ranks
 from cortex.storage.tables.tables import Dataset, Searchable, Vector
 from cortex.transforms.errors import ModelUnavailable
 from cortex.transforms.policy import Policy
 from cortex.transforms.schemas import EPOCH
-from cortex.transforms.search import (
-    NO_LIMITS,
-    SearchLimits,
-    model_answers,
-    search_settings,
-)
+from cortex.transforms.search import NO_LIMITS, SearchLimits, model_answers, search_settings
 from cortex.transforms.words.ages import speaker_of, speaker_of_turn
 
 # -- What a memory replaced or is at odds with, by the edges between memories (spec 10.3, 12).

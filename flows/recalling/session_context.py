@@ -2,26 +2,14 @@
 
 import json
 import re
-from collections.abc import (
-    Callable,
-    Collection,
-    Iterable,
-    Iterator,
-    Sequence,
-)
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cortex.flows.recalling.recall_search import (
-    Evidence,
-    Nearby,
-    RecallResult,
-    instant_of,
-    question_of,
-)
+from cortex.flows.recalling.recall_search import Evidence, Nearby, RecallResult, instant_of, question_of
 from cortex.hooks.evidence.question import DECIDED, EVERYTHING, WORK, Asked, SearchQuestion
 from cortex.hooks.evidence.search import HIDDEN_STATUSES, listed_records, listed_turns
 from cortex.hooks.evidence.statements import asks_anything, is_known, statement_in

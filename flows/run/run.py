@@ -1,7 +1,4 @@
-"""
-One run over a store: its stages, what they read of each scope, and which outputs were made from which
-inputs.
-"""
+"""One run over a store: its stages, what they read of each scope, which outputs came of which inputs."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import InitVar, dataclass, field
@@ -15,12 +12,7 @@ from cortex.flows.embedders import Embedding
 from cortex.flows.reading.shard_worker import NO_WORKERS, RunnerChoice
 from cortex.flows.reading.shards import Carrier
 from cortex.flows.run.fingerprints import Fingerprints
-from cortex.flows.run.source import (
-    DATED,
-    LakeSource,
-    ReadingSource,
-    parts_of,
-)
+from cortex.flows.run.source import DATED, LakeSource, ReadingSource, parts_of
 from cortex.flows.run_report import Outcome, RunReport
 from cortex.storage.lake.manifest import Cut, ManifestNotes, Output
 from cortex.storage.published.catalogue import brief_tokens
@@ -474,9 +466,6 @@ class Run:
             return False
         held = set(self.store.lake.manifest.partitions("replies"))
         return not held.isdisjoint(self.store.projects.parts_of(project_id))
-
-
-# -- What a stage is: a name, what it reads and writes, and the work.
 
 
 @dataclass(frozen=True)

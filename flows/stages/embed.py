@@ -7,21 +7,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cortex.flows.publishing.passages import (
-    Cutting,
-    cut_since,
-    passages_in,
-    with_cut,
-)
+from cortex.flows.publishing.passages import Cutting, cut_since, passages_in, with_cut
 from cortex.flows.reading.shards import vectors_of
 from cortex.flows.run.run import Run, stage
 from cortex.flows.run_report import StageReport
-from cortex.storage.tables.tables import (
-    HAS_VECTOR,
-    INDEX_TEXT,
-    Dataset,
-    with_vectors,
-)
+from cortex.storage.tables.tables import HAS_VECTOR, INDEX_TEXT, Dataset, with_vectors
 from cortex.transforms.audit import passages_violations
 from cortex.transforms.errors import FileDamaged, ModelUnavailable
 from cortex.transforms.memory.link import same_before

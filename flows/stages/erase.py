@@ -5,11 +5,7 @@ stays.
 
 from __future__ import annotations
 
-from collections.abc import (
-    Collection,
-    Iterable,
-    Iterator,
-)
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -43,12 +39,7 @@ from cortex.transforms.memory.forgetting import (
     tombstones_of,
     without_words_left,
 )
-from cortex.transforms.memory.merged_projects import (
-    fold_joined,
-    in_project,
-    joined_names,
-    own_names,
-)
+from cortex.transforms.memory.merged_projects import fold_joined, in_project, joined_names, own_names
 from cortex.transforms.memory.retention import Retention
 from cortex.transforms.schemas import (
     CALLS,

@@ -18,12 +18,7 @@ from cortex.flows.stages.embed import searchable
 from cortex.hooks.tokens import tokens_in
 from cortex.storage.lake.manifest import REPLACED_BY, Manifest, RefusedLoss
 from cortex.transforms.errors import LossRefused
-from cortex.transforms.journal_entries import (
-    Forget,
-    entries_in,
-    from_row,
-    is_prune,
-)
+from cortex.transforms.journal_entries import Forget, entries_in, from_row, is_prune
 from cortex.transforms.memory.forgetting import Phrases, Tombstones, tombstones_of
 from cortex.transforms.memory.loss import (
     SHOWN,
@@ -36,13 +31,7 @@ from cortex.transforms.memory.loss import (
     too_many_lines,
     too_many_memories,
 )
-from cortex.transforms.schemas import (
-    GLOBAL_SCOPE,
-    MEMORIES,
-    TURNS,
-    Row,
-    values,
-)
+from cortex.transforms.schemas import GLOBAL_SCOPE, MEMORIES, TURNS, Row, values
 
 # -- Taking what was forgotten out of what people see while a loss waits and nothing else is published.
 
@@ -144,9 +133,6 @@ def _forget_outputs(run: Run, scopes: set[str]) -> None:
         change.notes = change.notes.without_outputs(REPLACED_BY, scopes)
 
 
-# -- The stage wipe: after an erasure no byte of what was erased stays in tables and files.
-
-
 @stage(reads="turns events journal calls vectors memories edges passages", writes="memories edges passages")
 def wipe(run: Run) -> None:
     """
@@ -170,9 +156,6 @@ def _wipe(run: Run, due: Iterable[str]) -> None:
         row.rows_out = run.store.lake.sweep()
         run.store.lake.note(replace(run.store.lake.notes, to_wipe=()))
 
-
-# -- The guard: a run that would hide or remove much of what was shown publishes nothing and says so (law
-# 8).
 
 # Entries by which a person takes a memory away, or what took its place; with `withdraw` a team did.
 TAKING_KINDS = ("forget", "supersede", "unmerge", "withdraw")
@@ -266,11 +249,9 @@ def guard_briefs(run: Run, briefs: Mapping[str, str], wiped: Iterable[str]) -> s
 
     The run goes on with the others and ends with LossRefused, unless the loss is accepted.
 
-    What a new line displaces is no loss, nor is one that goes with an erasure (`wiped` names these scopes)
-    or with a smaller budget, nor are as many lines as facts of the rules were replaced by a language
-    model's, or
-    were prose of the assistant alone. A
-    brief that would tell nothing any more is held back all the same.
+    What a new line displaces is no loss, nor is one that goes with an erasure (`wiped` names these scopes) or
+    with a smaller budget, nor are as many lines as facts of the rules were replaced by a language model's, or
+    were prose of the assistant alone. A brief that would tell nothing any more is held back all the same.
     """
     losses, replaced_by_model, untold = (
         [],

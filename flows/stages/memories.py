@@ -31,16 +31,8 @@ from cortex.transforms.memory.lifecycle import findings
 from cortex.transforms.memory.link import LINKED_COLUMNS, FormerLinks, edges_state
 from cortex.transforms.memory.link import edges_between as links_between
 from cortex.transforms.memory.validity import with_valid_time
-from cortex.transforms.schemas import (
-    EVENTS,
-    JOURNAL,
-    MEMORIES,
-    Row,
-    values,
-)
+from cortex.transforms.schemas import EVENTS, JOURNAL, MEMORIES, Row, values
 from cortex.transforms.views.review import resolved_edges
-
-# -- The stage link: the memories of each scope are compared with their neighbours.
 
 
 @stage(reads="turns events replies journal vectors memories edges", writes="edges")
@@ -95,9 +87,6 @@ def _with_verdicts(run: Run, scope: str, edges: pa.Table, memories: pa.Table) ->
     from cortex.transforms.writer.pairs import with_verdicts
 
     return with_verdicts(edges, memories, verdicts)
-
-
-# -- The stage decay: the memories of each scope as they are today.
 
 
 @stage(reads="turns events journal vectors edges memories", writes="memories journal")
@@ -223,9 +212,6 @@ def _merge(run: Run, scope: str, memories: pa.Table, row: StageReport) -> int:
 def _sessions(run: Run, scope: str) -> int:
     parts = [run.store.lake.read(EVENTS, part, columns=["session_id"]) for part in run.readings.parts(scope)]
     return len({name for rows in parts for name in values(rows, "session_id")})
-
-
-# -- Pruning: a tombstone for each memory that was archived too long; the lake keeps its words (spec 8.2).
 
 
 @stage(reads="turns events journal edges memories", writes="journal")

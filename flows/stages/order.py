@@ -5,13 +5,7 @@ from cortex.flows.run.run import Run, stage
 from cortex.flows.stages.embed import embed, embed_memories
 from cortex.flows.stages.erase import compact, erase
 from cortex.flows.stages.guard import guard, wipe
-from cortex.flows.stages.memories import (
-    consolidate,
-    consolidate_all,
-    decay,
-    link,
-    retire,
-)
+from cortex.flows.stages.memories import consolidate, consolidate_all, decay, link, retire
 from cortex.flows.stages.publish import (
     database,
     drop_moved,
@@ -57,8 +51,6 @@ def judge(run: Run) -> None:
         for again in (link, decay):
             again(run)
 
-
-# -- The lists of stages, in the order in which they run.
 
 TABLES = (embed, link, decay)
 BRIEFS = (render, map_projects, surface, drop_moved)

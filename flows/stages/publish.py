@@ -1,6 +1,4 @@
-"""
-The stages that publish: each project's brief and what goes with it, then what there is once for the store.
-"""
+"""The stages that publish: each project's brief and what goes with it, then what the store has once."""
 
 from collections.abc import Mapping
 from dataclasses import replace

@@ -23,13 +23,7 @@ from cortex.transforms.identity import content_id
 from cortex.transforms.journal_entries import TeamFact
 from cortex.transforms.memory.fold import memory_id
 from cortex.transforms.memory.quality import flaw_of
-from cortex.transforms.memory.team import (
-    TEAM_ACTOR,
-    forgotten_in,
-    joined_facts,
-    team_changes,
-    team_facts,
-)
+from cortex.transforms.memory.team import TEAM_ACTOR, forgotten_in, joined_facts, team_changes, team_facts
 from cortex.transforms.policy import READERS, Policy
 from cortex.transforms.schemas import JOURNAL, Row, values
 

@@ -6,12 +6,7 @@ batches.
 import json
 import socket
 import time
-from collections.abc import (
-    Iterable,
-    Iterator,
-    Mapping,
-    Sequence,
-)
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -24,13 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from cortex.flows.writers import Provider
 from cortex.storage.filesystem.place import install_extra
-from cortex.transforms.errors import (
-    AnswerLost,
-    ModelBusy,
-    ModelClosed,
-    ModelRefused,
-    ModelUnavailable,
-)
+from cortex.transforms.errors import AnswerLost, ModelBusy, ModelClosed, ModelRefused, ModelUnavailable
 from cortex.transforms.writer.request import ModelRequest, Reply, used_tokens
 
 if TYPE_CHECKING:
@@ -82,8 +71,6 @@ def _kind_of(event: Mapping[str, Any]) -> str:
     error = event.get("error")
     return str(error.get("type"))[:40] if isinstance(error, Mapping) else "unknown"
 
-
-# -- The hosted interface: Anthropic's Messages API, or another endpoint that speaks it.
 
 OWN_URL = "https://api.anthropic.com"
 # A service that says nothing for so long has failed: it writes as it goes, the first word within 2 s.

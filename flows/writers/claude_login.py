@@ -25,14 +25,7 @@ from typing import IO, Any
 from cortex.flows.writers import Provider
 from cortex.storage.machine.client_program import Scratch, scratch
 from cortex.storage.staging.client_files import client_folder
-from cortex.transforms.errors import (
-    AnswerLost,
-    ModelBusy,
-    ModelClosed,
-    ModelLimited,
-    ModelRefused,
-    StoreBusy,
-)
+from cortex.transforms.errors import AnswerLost, ModelBusy, ModelClosed, ModelLimited, ModelRefused, StoreBusy
 from cortex.transforms.writer.request import ModelRequest, Reply, used_tokens
 
 # The client starts within 4 s on a slow machine and writes twelve facts in 20 to 30 s.

@@ -166,11 +166,10 @@ def find(
     Return at most `limit` results for a question out of the memories and passages of `scopes`, best first.
 
     Nothing is returned if it is less sure than `least_certainty` that any of them answers (`certainty_of`,
-    which `whole` is for); how sure it is stands in the question.
-    Superseded, pruned and merged memories are left out, archived ones found; a memory of external trust only
-    with evidence of its source. With `with_nearby`, what bears on the question close together in a session is
-    one result; with `by_part` each part of a long turn is one. Of each list more rows are read where only
-    some are admitted.
+    which `whole` is for); how sure it is stands in the question. Superseded, pruned and merged memories are
+    left out, archived ones found; a memory of external trust only with evidence of its source. With
+    `with_nearby`, what bears on the question close together in a session is one result; with `by_part` each
+    part of a long turn is one. Of each list more rows are read where only some are admitted.
     """
     numbers = question.settings.numbers
     wanted = int(numbers["candidates"]) * (1 if admits is None else ROWS_A_KEPT_ROW)

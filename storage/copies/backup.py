@@ -39,19 +39,14 @@ from cortex.storage.filesystem.files import (
     remove_abandoned_parts,
     replacing,
     sha256_of,
-    sync_folder,
+    sync,
     write_stored,
     writing_to,
 )
 from cortex.storage.lake.encryption import ENCRYPTED, Vault
 from cortex.storage.lake.lake import LAKE_TABLES
 from cortex.storage.lake.lake_files import CHANGED, damaged, readable
-from cortex.storage.lake.manifest import (
-    LakeFile,
-    Manifest,
-    read_manifest,
-    write_manifest,
-)
+from cortex.storage.lake.manifest import LakeFile, Manifest, read_manifest, write_manifest
 from cortex.storage.published.shown_lines import SHOWN_LINES_PATH
 from cortex.storage.published.surface import SURFACES_PATH
 from cortex.storage.remote.store_lease import lease
@@ -61,13 +56,7 @@ from cortex.storage.settings.settings import load_settings
 from cortex.storage.staging.staging import JOURNAL_FOLDER
 from cortex.storage.store import Store
 from cortex.transforms import schemas
-from cortex.transforms.errors import (
-    CortexError,
-    NotFound,
-    SchemaMismatch,
-    StoreNotWritable,
-    UsageError,
-)
+from cortex.transforms.errors import CortexError, NotFound, SchemaMismatch, StoreNotWritable, UsageError
 from cortex.transforms.journal_entries import ProjectMerge, entries_in
 from cortex.transforms.memory.forgetting import requests_in
 from cortex.transforms.schemas import values
@@ -476,7 +465,7 @@ def _swap(fresh: Path, home: Path, at: datetime, digest: str) -> Path | None:
         home.replace(previous)
         put_in_place(fresh, home)
         _carry_what_waits(Store(previous), Store(home))  # what came after the first copy
-    sync_folder(home.parent)
+    sync(home.parent)
     return previous
 
 

@@ -1,7 +1,4 @@
-"""
-Writing files so that a kill leaves the old file or the new one, never half of one; and the lock of a
-folder.
-"""
+"""Writing files so that a kill leaves the old or the new one, never half of one; and the lock of a folder."""
 
 import contextlib
 import errno
@@ -120,12 +117,12 @@ def replacing(path: Path, part: Path | None = None) -> Iterator[Path]:
     part = part or path.with_name(f".{path.name}.{os.getpid()}{PART_SUFFIX}")
     try:
         yield part
-        _sync(part)
+        sync(part)
         _move(part, path)
     except BaseException:
         part.unlink(missing_ok=True)
         raise
-    sync_folder(path.parent)
+    sync(path.parent)
 
 
 def _move(part: Path, path: Path) -> None:
@@ -212,12 +209,8 @@ def write_below(folder: Path, name: str, content: bytes) -> None:
     write_atomically(path, content)
 
 
-def sync_folder(folder: Path) -> None:
-    """Make the renames in `folder` survive a power cut."""
-    _sync(folder)
-
-
-def _sync(path: Path) -> None:
+def sync(path: Path) -> None:
+    """Make a file's bytes, or the renames in a folder, survive a power cut."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -318,9 +311,6 @@ def modified_at(path: Path) -> float:
         return path.stat().st_mtime
     except OSError:
         return 0.0
-
-
-# -- The folder's own lock: the operating system frees it when its holder dies.
 
 
 @contextlib.contextmanager

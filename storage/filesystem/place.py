@@ -138,9 +138,6 @@ def commit_elsewhere(home: Path, lake_files: Iterable[str], key_id: str | None, 
     session.push(lake_files, key_id, manifest)
 
 
-# -- How this program was installed, by where its Python is: what adds an extra to it, and what removes it.
-
-
 def install_extra(extra: str, prefix: str = sys.prefix, origin: str | None = None) -> str:
     """
     Return the next step where an extra is missing, by how this program was installed, and from where.

@@ -1,7 +1,4 @@
-"""
-Adoption: a manifest made from the lake files themselves; those that cannot be used are moved out of the
-store.
-"""
+"""Adoption: a manifest made from the lake files themselves; those that cannot be used leave the store."""
 
 import shutil
 from collections.abc import Iterable, Mapping
@@ -9,23 +6,11 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
-from cortex.storage.filesystem.files import sync_folder, writing_to
+from cortex.storage.filesystem.files import sync, writing_to
 from cortex.storage.lake.encryption import ENCRYPTED, Vault, key_id_of
-from cortex.storage.lake.lake_files import (
-    UNREADABLE,
-    Label,
-    files_below,
-    label_of,
-)
-from cortex.storage.lake.manifest import (
-    LakeFile,
-    Manifest,
-    ManifestNotes,
-    read_manifest,
-)
+from cortex.storage.lake.lake_files import UNREADABLE, Label, files_below, label_of
+from cortex.storage.lake.manifest import LakeFile, Manifest, ManifestNotes, read_manifest
 from cortex.transforms.errors import FileDamaged, LakeUnclear, ManifestDamaged
-
-# -- Moves lake files that cannot be used out of the store, without deleting them.
 
 
 def quarantine_files(home: Path, paths: Iterable[str], at: datetime) -> Path | None:
@@ -44,7 +29,7 @@ def quarantine_files(home: Path, paths: Iterable[str], at: datetime) -> Path | N
             target = folder / "lake" / path
             target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             shutil.move(home / "lake" / path, target)
-            sync_folder(target.parent)
+            sync(target.parent)
     return folder
 
 

@@ -17,12 +17,7 @@ import pyarrow as pa
 from cortex.storage.lake.encryption import is_sealed
 from cortex.storage.lake.lake import Lake
 from cortex.storage.lake.manifest import ManifestNotes
-from cortex.storage.lake.noted_projects import (
-    Noted,
-    publish_noted,
-    read_noted,
-    remove_noted,
-)
+from cortex.storage.lake.noted_projects import Noted, publish_noted, read_noted, remove_noted
 from cortex.transforms.errors import FileDamaged
 from cortex.transforms.journal_entries import (
     Forget,
@@ -32,13 +27,7 @@ from cortex.transforms.journal_entries import (
     in_order,
     project_entries,
 )
-from cortex.transforms.schemas import (
-    CALLS,
-    FINDING_KINDS,
-    JOURNAL,
-    Row,
-    values,
-)
+from cortex.transforms.schemas import CALLS, FINDING_KINDS, JOURNAL, Row, values
 
 
 class Journal:

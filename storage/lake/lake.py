@@ -14,13 +14,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from cortex.storage.filesystem.files import write_stored, writing_to
-from cortex.storage.lake.encryption import (
-    ENCRYPTED,
-    EncryptionKey,
-    Vault,
-    encrypted_bytes,
-    is_sealed,
-)
+from cortex.storage.lake.encryption import ENCRYPTED, EncryptionKey, Vault, encrypted_bytes, is_sealed
 from cortex.storage.lake.lake_files import (
     CHANGED,
     UNREADABLE,

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from cortex.storage.filesystem.files import replacing_stored, sha256_of, sync_folder, write_stored
+from cortex.storage.filesystem.files import replacing_stored, sha256_of, sync, write_stored
 from cortex.storage.lake.encryption import ENCRYPTED, Vault
 from cortex.storage.lake.manifest import LakeFile, is_lake_file
 from cortex.transforms.errors import FileDamaged, LakeUnclear, SchemaMismatch
@@ -154,7 +154,7 @@ class Unfinished:
         finally:
             os.close(descriptor)
         if is_new:
-            sync_folder(self._path.parent)
+            sync(self._path.parent)
 
     def paths(self, generation: int) -> frozenset[str]:
         """

@@ -1,16 +1,9 @@
-"""
-The manifest: which lake files count, how far each transcript was read, and what runs noted for each stage.
-"""
+"""The manifest: which lake files count, how far each transcript was read, what runs noted for each stage."""
 
 import json
 import re
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import (
-    dataclass,
-    field,
-    fields,
-    replace,
-)
+from dataclasses import dataclass, field, fields, replace
 from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
@@ -288,8 +281,6 @@ def _checked_names(names: object) -> tuple[str, ...]:
         raise TypeError("not a list of names")
     return tuple(names)
 
-
-# -- The manifest: which lake files count, how far each transcript was read, what runs noted.
 
 MANIFEST_VERSION = 1
 

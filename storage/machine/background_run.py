@@ -1,7 +1,4 @@
-"""
-The background run as seen from the engine: where hooks find it, how its last run went, what hooks leave
-behind.
-"""
+"""The background run as the engine sees it: where hooks find it, how the last one went, what hooks leave."""
 
 import os
 import sys

@@ -1,6 +1,4 @@
-"""
-The assistant's client as a program: where it is, how it is asked to install, an empty folder to run it in.
-"""
+"""The assistant's client as a program: where it is, how it installs, an empty folder to run it in."""
 
 import json
 import os

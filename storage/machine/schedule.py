@@ -137,8 +137,6 @@ def _systemd_word(word: str) -> str:
     return f'"{quoted}"'
 
 
-# -- Who starts the nightly run on this machine: systemd's user manager, launchd or cron, and its files.
-
 UNIT = "cortex-nightly"
 # What a scheduler answers within; one that hangs is not there.
 SCHEDULER_SECONDS = 15

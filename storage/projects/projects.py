@@ -109,8 +109,6 @@ def _distinct(name: str, places: Sequence[str]) -> list[str]:
     return []
 
 
-# -- Which project a working directory belongs to: its git remote, else root commit, else path (spec 3.1).
-
 # A hung network file system must not hold a run: git answers these questions in milliseconds.
 GIT_DEADLINE_SECONDS = 5
 # Beginnings of an identity, the surest first.

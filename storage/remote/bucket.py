@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol, TypeVar
 
-from cortex.storage.filesystem.files import PART_SUFFIX, sync_folder
+from cortex.storage.filesystem.files import PART_SUFFIX, sync
 from cortex.storage.filesystem.place import check_uri, install_extra
 from cortex.storage.remote.commit_log import is_removable
 from cortex.transforms.errors import FileDamaged, StoreUnreachable, UsageError
@@ -100,12 +100,12 @@ class FolderBucket:
         """Write an object unless there is one; return whether this call did."""
         with self._reaching(), self._written(name) as part:
             part.write_bytes(content)
-            _sync(part)
+            sync(part)
             try:
                 os.link(part, self._root / name)
             except FileExistsError:
                 return False
-            sync_folder((self._root / name).parent)
+            sync((self._root / name).parent)
             return True
 
     def read(self, name: str) -> bytes | None:
@@ -124,9 +124,9 @@ class FolderBucket:
                 shutil.copyfile(content, part)
             else:
                 part.write_bytes(content)
-            _sync(part)
+            sync(part)
             part.replace(self._root / name)
-            sync_folder((self._root / name).parent)
+            sync((self._root / name).parent)
 
     def fetch(self, name: str, path: Path, most_bytes: int) -> bool:
         """Write an object's content to a file; return whether there is such an object."""
@@ -336,11 +336,3 @@ def _write(path: Path, chunks: Iterable[bytes]) -> None:
     with path.open("wb") as file:
         for chunk in chunks:
             file.write(chunk)
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -1,7 +1,4 @@
-"""
-The tree: one state of a store, as files that machines share and objects that hold them, and how a copy had
-them.
-"""
+"""The tree: one state of a store, as files that machines share, the objects that hold them, a copy."""
 
 import hashlib
 import json

@@ -6,21 +6,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from cortex.storage.filesystem.place import (
-    RemoteNote,
-    closed_session,
-    keep_note,
-    opened_session,
-    remote_note,
-)
+from cortex.storage.filesystem.place import RemoteNote, closed_session, keep_note, opened_session, remote_note
 from cortex.storage.lake.encryption import Vault
 from cortex.storage.lake.manifest import read_manifest
-from cortex.storage.remote.bucket import (
-    Bucket,
-    BucketLog,
-    bucket_at,
-    in_parallel,
-)
+from cortex.storage.remote.bucket import Bucket, BucketLog, bucket_at, in_parallel
 from cortex.storage.remote.commit_log import RENEW_SECONDS, RemoteLease, milestone_after
 from cortex.storage.remote.file_tree import (
     MANIFEST_FILE,
@@ -33,12 +22,7 @@ from cortex.storage.remote.file_tree import (
     shared_paths,
     term_of,
 )
-from cortex.storage.remote.store_copy import (
-    ObjectMissing,
-    check_origin,
-    origin_of,
-    take_in,
-)
+from cortex.storage.remote.store_copy import ObjectMissing, check_origin, origin_of, take_in
 from cortex.transforms.errors import CortexError, FileDamaged, LeaseLost, StoreUnreachable
 
 FOLDERS = ("lake/", "tables/", "published/", "runs/", "trees/")

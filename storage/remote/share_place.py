@@ -20,12 +20,7 @@ from cortex.storage.lake.encryption import (
 )
 from cortex.storage.remote.bucket import Bucket, bucket_at
 from cortex.transforms.documents.team_memory import Members, Unusable, read_members
-from cortex.transforms.errors import (
-    FileDamaged,
-    KeyUnavailable,
-    StoreUnreachable,
-    UsageError,
-)
+from cortex.transforms.errors import FileDamaged, KeyUnavailable, StoreUnreachable, UsageError
 from cortex.transforms.identity import content_id
 
 # -- Envelope encryption of what is pushed: each object has a data key of its own, which the team's key
@@ -112,8 +107,6 @@ def _damaged(name: str) -> FileDamaged:
         f"the object {name} is not as it was encrypted.", "Its member pushes it again: cortex push"
     )
 
-
-# -- A team's place: one object for each project and member, which this member alone writes, and a mark.
 
 _ROOT = "share"
 _MARK = f"{_ROOT}/place.json"

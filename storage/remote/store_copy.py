@@ -1,7 +1,4 @@
-"""
-Brings this machine's copy in step with the store elsewhere: new files first, the manifest, then its own
-index.
-"""
+"""Brings this machine's copy in step with the store elsewhere: new files, manifest, then its own index."""
 
 import json
 import re
@@ -13,12 +10,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from cortex.storage.filesystem.files import (
-    own_lock,
-    replacing_stored,
-    write_stored,
-    writing_to,
-)
+from cortex.storage.filesystem.files import own_lock, replacing_stored, write_stored, writing_to
 from cortex.storage.filesystem.place import RemoteNote, keep_note, remote_note
 from cortex.storage.lake.encryption import Vault
 from cortex.storage.lake.journal import Journal
@@ -26,12 +18,7 @@ from cortex.storage.lake.lake import Lake
 from cortex.storage.lake.manifest import read_manifest
 from cortex.storage.projects.projects import ProjectRegister
 from cortex.storage.published.published import Published
-from cortex.storage.remote.bucket import (
-    Bucket,
-    BucketLog,
-    bucket_at,
-    in_parallel,
-)
+from cortex.storage.remote.bucket import Bucket, BucketLog, bucket_at, in_parallel
 from cortex.storage.remote.commit_log import CommitLog, LogEntry, last_entry
 from cortex.storage.remote.file_tree import (
     MANIFEST_FILE,
@@ -44,20 +31,9 @@ from cortex.storage.remote.file_tree import (
     parse_tree,
 )
 from cortex.storage.tables.lance_tables import ROW_HASH, LanceTables, hashes_in
-from cortex.storage.tables.search_file import (
-    DATABASE,
-    SEARCH_FILE,
-    complete_index,
-    parts_in,
-    remove_index,
-)
+from cortex.storage.tables.search_file import DATABASE, SEARCH_FILE, complete_index, parts_in, remove_index
 from cortex.storage.tables.search_index import SearchIndex
-from cortex.storage.tables.tables import (
-    HAS_VECTOR,
-    INDEX_TEXT,
-    PROJECTED,
-    VECTOR,
-)
+from cortex.storage.tables.tables import HAS_VECTOR, INDEX_TEXT, PROJECTED, VECTOR
 from cortex.transforms.errors import (
     FileDamaged,
     LakeUnclear,
@@ -136,8 +112,6 @@ def _unindexed(home: Path) -> set[_Part]:
         folders = (home / "tables").glob("*/*.lance")
         return {(path.parent.name, path.stem) for path in folders} | parts_in(home / "tables" / SEARCH_FILE)
 
-
-# -- Brings this machine's copy in step with the store elsewhere: new files first, the manifest last.
 
 # How often a reader begins again whom a writer overtook: what it was reading is gone.
 MAX_SYNC_ATTEMPTS = 5

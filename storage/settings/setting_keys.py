@@ -1,6 +1,4 @@
-"""
-Every setting, once: name, kind, default, bounds, unit and meaning; its value read from words and from TOML.
-"""
+"""Every setting, once: name, kind, default, bounds, unit, meaning; its value read from words and TOML."""
 
 import math
 import os
@@ -158,8 +156,6 @@ def _decimal(text: str) -> float | str:
     except ValueError:
         return text
 
-
-# -- Every setting, once: name, kind, default, bounds, unit and meaning.
 
 MAXIMUM_BRIEF_TOKENS = 3_000  # spec 11.2
 

@@ -136,14 +136,13 @@ class Settings:
     model; `excluded_projects` are working directories that are never stored; a transcript with fewer than
     `min_chars` characters waits until it has more; `brief_tokens` is the brief's budget (1 to 3,000 tokens;
     0: as the policy has it); `brief_surface` is where it stands, `hook` or a file of the project
-    (cortex.transforms.documents.marker_block.file_of);
-    `retention_days` is how long what was said is kept, 0 for ever, `retention_types` the same for memories
-    of a type, as texts "type=days"; `redacts_personal_data` takes e-mail
-    addresses and phone numbers for secrets; `encryption_key_file` holds the key of an encrypted store, None
-    means the OS keyring; `engine` runs the stages (auto, prefect or plain), `workers` their shards; `mcp` is
-    what an MCP client may do; `share` what is pushed to colleagues; `models` says which language model
-    writes, and `budget` what it may cost; `by_project` is what the file says of single projects, by id or
-    folder.
+    (cortex.transforms.documents.marker_block.file_of); `retention_days` is how long what was said is kept, 0
+    for ever, `retention_types` the same for memories of a type, as texts "type=days"; `redacts_personal_data`
+    takes e-mail addresses and phone numbers for secrets; `encryption_key_file` holds the key of an encrypted
+    store, None means the OS keyring; `engine` runs the stages (auto, prefect or plain), `workers` their
+    shards; `mcp` is what an MCP client may do; `share` what is pushed to colleagues; `models` says which
+    language model writes, and `budget` what it may cost; `by_project` is what the file says of single
+    projects, by id or folder.
     """
 
     home: Path

@@ -4,12 +4,7 @@ import hashlib
 import os
 import re
 import sqlite3
-from collections.abc import (
-    Callable,
-    Iterable,
-    Iterator,
-    Mapping,
-)
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
@@ -50,9 +45,8 @@ def find_transcripts(path: Path) -> list[Path]:
     Return the transcripts at `path`: the file itself, or every *.jsonl below the folder, sorted.
 
     Subagents' transcripts are included, so are Gemini CLI's chats/session-*.json and Codex CLI's compressed
-    rollout-*.jsonl.zst; the client's list of prompts (history.jsonl) is not.
-    Of opencode's database each session is one. A file that is named is taken whatever its ending.
-    Raises NotFound and UsageError.
+    rollout-*.jsonl.zst; the client's list of prompts (history.jsonl) is not. Of opencode's database each
+    session is one. A file that is named is taken whatever its ending. Raises NotFound and UsageError.
     """
     if path.is_file():
         return sessions_in(path) if SESSION_DATABASE.fullmatch(path.name) else [path]

@@ -17,13 +17,7 @@ import json
 import os
 import re
 import time
-from collections.abc import (
-    Callable,
-    Collection,
-    Iterable,
-    Iterator,
-    Mapping,
-)
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePath
@@ -102,8 +96,7 @@ class Staging:
         """
         Write a ticket for `transcript` and keep it; return False if the file is gone or is not to be read.
 
-        Staging the same file again is harmless: a claim gathers all its tickets. Raises
-        StoreNotWritable.
+        Staging the same file again is harmless: a claim gathers all its tickets. Raises StoreNotWritable.
         """
         path = os.path.normpath(transcript.absolute())
         if is_in_database(transcript):  # nothing to keep: no clean-up removes the assistant's own database

@@ -21,12 +21,7 @@ import pyarrow as pa
 from cortex.storage.filesystem.files import refusal_of, writing_to
 from cortex.storage.tables.search_file import SEARCH_FILE, has_dataset
 from cortex.storage.tables.search_index import IndexedRows, SearchIndex
-from cortex.storage.tables.tables import (
-    HAS_VECTOR,
-    PROJECTED,
-    VECTOR,
-    Filter,
-)
+from cortex.storage.tables.tables import HAS_VECTOR, PROJECTED, VECTOR, Filter
 from cortex.stubbed_imports import stubbing
 from cortex.transforms.errors import CortexError, TablesDamaged
 from cortex.transforms.identity import content_id
@@ -174,8 +169,6 @@ def tidy(handle: Any) -> None:
     # Only the holder of the lease writes, so files no version names are a killed run's leftovers.
     handle.optimize(cleanup_older_than=VERSIONS_KEPT, delete_unverified=True)
 
-
-# -- The tables as LanceDB datasets, disposable projections of the lake; nothing else reads or writes them.
 
 # Where a rebuild makes tables before it puts them in place; a killed one leaves it behind.
 REBUILDING = "rebuilding"

@@ -1,7 +1,4 @@
-"""
-The file of the search index, its layout and how it is opened; and whether it and the tables are there at
-all.
-"""
+"""The file of the search index: its layout, how it is opened, and whether it and the tables are there."""
 
 import shutil
 import sqlite3

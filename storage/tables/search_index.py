@@ -7,13 +7,7 @@ from it alone, over one project or all of them, without the library of the table
 
 import json
 import sqlite3
-from collections.abc import (
-    Callable,
-    Iterable,
-    Iterator,
-    Mapping,
-    Sequence,
-)
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -22,12 +16,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from cortex.hooks.evidence.index import (
-    COMMANDS,
-    Part,
-    best_rows,
-    index_parts,
-)
+from cortex.hooks.evidence.index import COMMANDS, Part, best_rows, index_parts
 from cortex.hooks.evidence.text import COMMAND_KIND, count_words
 from cortex.storage.tables.search_file import (
     create_layout,
@@ -38,12 +27,7 @@ from cortex.storage.tables.search_file import (
     write_index,
 )
 from cortex.storage.tables.search_writing import PartWriter, block_arrays, indexed_hashes
-from cortex.storage.tables.tables import (
-    PROJECTED,
-    VECTOR,
-    Filter,
-    Vector,
-)
+from cortex.storage.tables.tables import PROJECTED, VECTOR, Filter, Vector
 from cortex.transforms.errors import TablesDamaged
 from cortex.transforms.schemas import PASSAGES, Row, Table
 
@@ -241,9 +225,6 @@ def _by_values(
         assert connection is not None
         some = values[start : start + _VARIABLES]
         yield from connection.execute(f"{select} ({','.join('?' * len(some))})", some)
-
-
-# -- The search index: the words, vectors and shown rows of the tables of every scope, in one file.
 
 
 class SearchIndex:

@@ -1,6 +1,4 @@
-"""
-The client's settings, a JSON file that a person also edits: our hooks and status line put in and taken out.
-"""
+"""The client's settings, a JSON file that a person also edits: our hooks and status line in and out."""
 
 import json
 import math

@@ -5,14 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from cortex.hooks.prose.own_prose import own_prose
-from cortex.transforms.extract.language.candidate import (
-    AGREED,
-    PERSON,
-    Candidate,
-    Turn,
-    line_of,
-    text_of,
-)
+from cortex.transforms.extract.language.candidate import AGREED, PERSON, Candidate, Turn, line_of, text_of
 from cortex.transforms.extract.language.phrases import FILE, Phrasebook
 from cortex.transforms.extract.language.statements import (
     ANY_SCRIPT,

@@ -8,17 +8,12 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from itertools import groupby
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 
 from cortex.transforms.extract.answers import agreed_candidates, choice_candidates
-from cortex.transforms.extract.language.candidate import (
-    EXTRACTOR_VERSION,
-    Candidate,
-    Turn,
-    text_of,
-)
+from cortex.transforms.extract.language.candidate import EXTRACTOR_VERSION, Candidate, Turn, text_of
 from cortex.transforms.extract.language.lexicon import Lexicon
 from cortex.transforms.extract.language.phrases import languages_of
 from cortex.transforms.extract.language.settled import FORGOTTEN, NOTHING_SETTLED, Settled
@@ -29,24 +24,18 @@ from cortex.transforms.extract.structural import error_candidates, git_candidate
 from cortex.transforms.extract.user_statements import category_of, typed_candidates, without_taken_back
 from cortex.transforms.identity import event_id
 from cortex.transforms.policy import Policy
-from cortex.transforms.schemas import EVENTS
+from cortex.transforms.schemas import EVENTS, as_polars
 from cortex.transforms.words.prompt_injection import injection_reason
 from cortex.transforms.words.sentences import share_of_all, words_in
 
-if TYPE_CHECKING:
-    import polars as pl
-
-
 # -- What several lines of a transcript say together: duplicates, rewound branches.
-
-# Imported where it is used: it takes .1 s, which a run in which nothing is new can spare.
 
 
 def deduplicated(turns: pa.Table) -> pa.Table:
     """Take TURNS; return TURNS in file order with one row per turn_id, the first by (file, line, block)."""
     order = ["file", "line", "block", "turn_id"]
     # Of the texts there is one copy: a session's may be 100 MB.
-    ordered = _frame(turns.select(order)).with_row_index("place").sort(order)
+    ordered = as_polars(turns.select(order)).with_row_index("place").sort(order)
     return turns.take(ordered.unique("turn_id", keep="first", maintain_order=True)["place"].to_arrow())
 
 
@@ -73,7 +62,7 @@ def mark_rewound(turns: pa.Table) -> frozenset[str]:
         "agent_id",
         "parent_uuid",
     ]
-    rows = _frame(turns.select(columns)).sort(columns[:4]).unique(["file", "turn_id"], keep="first")
+    rows = as_polars(turns.select(columns)).sort(columns[:4]).unique(["file", "turn_id"], keep="first")
     is_opening = (
         pl.col("kind").is_in(["prompt", "plan"])
         & pl.col("tool_use_id").is_null()
@@ -90,14 +79,6 @@ def mark_rewound(turns: pa.Table) -> frozenset[str]:
         pl.col("line").ge(pl.col("first_line")) & pl.col("line").lt(pl.col("last_line"))
     )
     return frozenset(withdrawn["turn_id"])
-
-
-def _frame(turns: pa.Table) -> pl.DataFrame:
-    import polars as pl
-
-    frame = pl.from_arrow(turns)
-    assert isinstance(frame, pl.DataFrame)
-    return frame
 
 
 # -- Who leads a session: a person, perhaps through a program that drives the client, or a program (spec 5).
@@ -245,8 +226,6 @@ def _pauses(thread: Sequence[Turn], kind: str) -> list[timedelta]:
             last = None
     return pauses
 
-
-# -- Layers 1 to 3: what the tool calls, the prose and the assistant's own tags of a session say (spec 5).
 
 # Columns the layers read; the others need not be turned into Python values.
 READ_COLUMNS = [

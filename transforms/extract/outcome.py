@@ -1,7 +1,4 @@
-"""
-Layer 1: what a session came to: its goal, what was done and proved, what its calls left behind, what is
-open.
-"""
+"""Layer 1: what a session came to: its goal, what was done and proved, what its calls left, what is open."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -9,13 +6,7 @@ from dataclasses import dataclass, field
 
 from cortex.hooks.evidence.statements import OUTCOME_PART, OUTCOME_PARTS
 from cortex.hooks.prose.own_prose import EDIT_TOOLS, SHELL_TOOLS, without_pasted
-from cortex.transforms.extract.language.candidate import (
-    PERSON,
-    Candidate,
-    Turn,
-    line_of,
-    text_of,
-)
+from cortex.transforms.extract.language.candidate import PERSON, Candidate, Turn, line_of, text_of
 from cortex.transforms.extract.language.phrases import CHECK_COMMANDS, Phrasebook, part_of
 from cortex.transforms.extract.language.statements import plain, prose_blocks
 from cortex.transforms.extract.plans import plan_title, request, unchanged_files
@@ -37,13 +28,7 @@ from cortex.transforms.extract.structural import (
 )
 from cortex.transforms.extract.user_statements import TERSE_CHARS
 from cortex.transforms.identity import content_id
-from cortex.transforms.words.sentences import (
-    PROSE,
-    sentences,
-    share_of_fewer,
-    shortened,
-    words_in,
-)
+from cortex.transforms.words.sentences import PROSE, sentences, share_of_fewer, shortened, words_in
 
 # -- What the calls of a session left behind: commits, pull requests, pushes, checks and their verdict.
 
@@ -238,8 +223,6 @@ def _commit(trail: _Trail, call: Call) -> None:
         trail.is_committed, trail.is_pushed = True, False
         trail.changed.clear()
 
-
-# -- Layer 1: what a session came to: its goal, what was done and proved, what is open (spec 5.5).
 
 GOAL_CHARS = 90
 OUTCOME_CHARS = 210

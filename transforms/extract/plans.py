@@ -2,12 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import (
-    Iterable,
-    Iterator,
-    Mapping,
-    Sequence,
-)
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -21,12 +16,7 @@ from cortex.hooks.prose.own_prose import (
     own_prose,
     without_pasted,
 )
-from cortex.transforms.extract.language.candidate import (
-    Candidate,
-    Turn,
-    line_of,
-    text_of,
-)
+from cortex.transforms.extract.language.candidate import Candidate, Turn, line_of, text_of
 from cortex.transforms.extract.language.phrases import Phrasebook
 from cortex.transforms.extract.language.statements import (
     MAX_CHARS,
@@ -36,23 +26,11 @@ from cortex.transforms.extract.language.statements import (
     plain,
     prose_blocks,
 )
-from cortex.transforms.extract.structural import (
-    LINES_KEPT,
-    Call,
-    calls_that_ran,
-    input_of,
-    objects_of,
-)
+from cortex.transforms.extract.structural import LINES_KEPT, Call, calls_that_ran, input_of, objects_of
 from cortex.transforms.extract.user_statements import TERSE_CHARS
 from cortex.transforms.identity import content_id
 from cortex.transforms.schemas import EPOCH, Row
-from cortex.transforms.words.sentences import (
-    PROSE,
-    latin_length,
-    sentences,
-    shortened,
-    words_in,
-)
+from cortex.transforms.words.sentences import PROSE, latin_length, sentences, shortened, words_in
 
 # -- Plans that live on: which lists of steps are one plan, and how far that plan is (spec 5.5).
 
@@ -191,8 +169,6 @@ def _progress(steps: list[tuple[str, str]]) -> list[str]:
         parts.append(f"Next: {'; '.join(ahead)}.")
     return parts
 
-
-# -- Layer 1: todo lists, task tools and approved plans: one plan each, with its steps and how far they are.
 
 _TITLE = re.compile(
     r"^\s*#{1,3}\s+(?:(?:implementation )?plan\s*(?:[:–—-]|(?:to|for|of)\b)\s*)?(.+?)\s*$",

@@ -1,6 +1,4 @@
-"""
-Layers 2 and 3: what the assistant says in prose, by weighted markers, and what it tags as a memory itself.
-"""
+"""Layers 2 and 3: what the assistant says in prose, by weighted markers, and what it tags as a memory."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -9,13 +7,7 @@ from dataclasses import replace
 from cortex.hooks.prose import own_prose as self_report
 from cortex.hooks.prose.memory_types import MEMORY_TAGS
 from cortex.hooks.prose.own_prose import SIGN, own_prose
-from cortex.transforms.extract.language.candidate import (
-    TAG_LAYER,
-    Candidate,
-    Turn,
-    line_of,
-    text_of,
-)
+from cortex.transforms.extract.language.candidate import TAG_LAYER, Candidate, Turn, line_of, text_of
 from cortex.transforms.extract.language.lexicon import Lexicon
 from cortex.transforms.extract.language.phrases import FILE
 from cortex.transforms.extract.language.statements import (

@@ -21,14 +21,7 @@ from cortex.hooks.echo import (
 from cortex.hooks.prose.own_prose import trust_of_call
 from cortex.hooks.prose.repeats import EarlierText, least_words, statements
 from cortex.transforms.extract.structural import input_of
-from cortex.transforms.schemas import (
-    EPOCH,
-    EVENTS,
-    TRUSTS,
-    TURNS,
-    Row,
-    values,
-)
+from cortex.transforms.schemas import EPOCH, EVENTS, TRUSTS, TURNS, Row, values
 from cortex.transforms.words.sentences import latin_length
 
 # -- What Cortex said itself: known again by fingerprint, so that an echo of it is never learnt (spec 4.4).

@@ -8,26 +8,15 @@ from typing import Any
 import orjson
 
 from cortex.hooks.prose.own_prose import EDIT_TOOLS, READ_TOOLS, SHELL_TOOLS
-from cortex.transforms.extract.language.candidate import (
-    Candidate,
-    Turn,
-    line_of,
-    text_of,
-)
+from cortex.transforms.extract.language.candidate import Candidate, Turn, line_of, text_of
 from cortex.transforms.extract.language.phrases import CHECK_COMMANDS
-from cortex.transforms.extract.language.statements import (
-    MAX_CHARS,
-    cut_between,
-    plain,
-    prose_blocks,
-)
+from cortex.transforms.extract.language.statements import MAX_CHARS, cut_between, plain, prose_blocks
 from cortex.transforms.words.sentences import shortened
 
 # Enough to find the places again; a hot file is read a hundred times in one session.
 LINES_KEPT = 12
 COMMAND_CHARS = 160
 CHECKS_KEPT = 4
-MAX_CHECK_CHARS = 90
 _SUBCOMMAND = re.compile(r" [a-z]+(?= |$)")  # "ruff check" and "ruff format" are two
 # A path, a test's name or an option that chooses some: how a part was checked that day. One that leaves some
 # out (`-m "not slow"`) is how the rest is checked every day.

@@ -9,12 +9,7 @@ from itertools import accumulate, groupby
 from math import ceil
 
 from cortex.hooks.prose.memory_types import SETTLING_TYPES
-from cortex.hooks.prose.own_prose import (
-    SHELL_TOOLS,
-    is_hearsay,
-    without_pasted,
-    without_quoted_speech,
-)
+from cortex.hooks.prose.own_prose import SHELL_TOOLS, is_hearsay, without_pasted, without_quoted_speech
 from cortex.transforms.extract.language.candidate import (
     PERSON,
     PERSONS_LAYERS,
@@ -25,11 +20,7 @@ from cortex.transforms.extract.language.candidate import (
     text_of,
 )
 from cortex.transforms.extract.language.lexicon import QUESTION, Lexicon
-from cortex.transforms.extract.language.phrases import (
-    FILE,
-    Phrasebook,
-    part_of,
-)
+from cortex.transforms.extract.language.phrases import FILE, Phrasebook, part_of
 from cortex.transforms.extract.language.statements import (
     ANY_SCRIPT,
     MAX_CHARS,

@@ -16,13 +16,7 @@ from cortex.transforms.journal_entries import Checkpoint, Merge, Unmerge, dismis
 from cortex.transforms.memory.link import FormerLinks, Pairs, own_rules, similar_pairs, with_vector
 from cortex.transforms.policy import Policy
 from cortex.transforms.schemas import JOURNAL, TRUSTS, Row, values
-from cortex.transforms.words.facts import (
-    Fact,
-    Vocabulary,
-    is_exchange,
-    may_be_same,
-    word_similarity,
-)
+from cortex.transforms.words.facts import Fact, Vocabulary, is_exchange, may_be_same, word_similarity
 from cortex.transforms.words.sentences import MEMORY, nested, sentences, share_of_fewer
 from cortex.transforms.words.slots import SlotParser, SlotStems, are_opposed
 

@@ -49,15 +49,7 @@ from cortex.transforms.journal_entries import (
 )
 from cortex.transforms.memory.team import with_team_evidence, withdrawn
 from cortex.transforms.policy import Policy
-from cortex.transforms.schemas import (
-    EPOCH,
-    GLOBAL_SCOPE,
-    MEMORIES,
-    MEMORY_TYPES,
-    TRUSTS,
-    Row,
-    checked,
-)
+from cortex.transforms.schemas import EPOCH, GLOBAL_SCOPE, MEMORIES, MEMORY_TYPES, TRUSTS, Row, checked
 from cortex.transforms.search import embedded_text
 from cortex.transforms.words.slots import SlotParser, Slots
 
@@ -135,9 +127,6 @@ def technology_tags(text: str, tags: Mapping[str, str]) -> set[str]:
     words = {word.strip(".,:;!?()`\"'").lower() for word in text.split()}
     return {tags[word] for word in words if word in tags}
 
-
-# -- The fold: events and journal become memories; the same fact seen again reinforces one memory (spec
-# 5.5).
 
 # What may choose; the steps of a plan and what a session came to are many statements.
 WITH_SLOTS = frozenset(FACT_TYPES) - {"progress"}

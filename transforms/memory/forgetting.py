@@ -1,17 +1,9 @@
-"""
-What forgetting means for rows: which turns, words and events go, what of the journal goes (spec 8.2, 12).
-"""
+"""What forgetting means for rows: which turns, words, events and journal entries go (spec 8.2, 12)."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import (
-    Callable,
-    Collection,
-    Iterable,
-    Mapping,
-    Sequence,
-)
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -34,20 +26,11 @@ from cortex.transforms.journal_entries import (
     from_row,
 )
 from cortex.transforms.memory.retention import Retention
-from cortex.transforms.schemas import (
-    EVENTS,
-    GLOBAL_SCOPE,
-    JOURNAL,
-    TURNS,
-    Row,
-    values,
-)
+from cortex.transforms.schemas import EVENTS, GLOBAL_SCOPE, JOURNAL, TURNS, Row, as_polars, values
 from cortex.transforms.words.sentences import MEMORY
 
 if TYPE_CHECKING:
     import polars as pl
-
-# Imported where it is used: it takes .1 s, which a run in which nothing is new can spare.
 
 ERASER = "erase"
 CARRIER = "rederive"  # the actor of entries that a re-derivation adds
@@ -85,7 +68,7 @@ class Tombstones:
 
         import polars as pl
 
-        rows = _frame(turns)
+        rows = as_polars(turns)
         said_at = pl.col("said_at")
         covered = pl.col("session_id").is_in(list(self.session_ids))
         for project_id, until in self.projects.items():
@@ -101,7 +84,7 @@ class Tombstones:
 
     def admitted(self, turns: pa.Table) -> pa.Table:
         """Return those of TURNS that may enter the lake: a transcript read again brings nothing back."""
-        stays = ~self.covers(turns) & ~_frame(turns)["turn_id"].is_in(list(self.turn_ids))
+        stays = ~self.covers(turns) & ~as_polars(turns)["turn_id"].is_in(list(self.turn_ids))
         return turns.filter(pa.array(stays.to_list(), pa.bool_()))
 
 
@@ -374,7 +357,7 @@ def erased_turns(
 
     import polars as pl
 
-    rows = _frame(turns)
+    rows = as_polars(turns)
     kept = rows.filter(~gone)
     changed = set(rows.filter(gone)["turn_id"].to_list())
     texts, inputs = kept["text"].to_list(), kept["tool_input"].to_list()
@@ -491,14 +474,6 @@ def _in_place_of(row: Row, entry: Entry) -> Row:
     """Return the row of `entry` with the time, scope, memory and actor of another."""
     columns = {name: row[name] for name in ("recorded_at", "memory_id", "actor")}
     return entry.to_row(row["project_id"], **columns)
-
-
-def _frame(rows: pa.Table) -> pl.DataFrame:
-    import polars as pl
-
-    frame = pl.from_arrow(rows)
-    assert isinstance(frame, pl.DataFrame)
-    return frame
 
 
 # -- What forgetting means for events: those of forgotten words go, every other row stays as it is (spec

@@ -1,7 +1,4 @@
-"""
-What time and use do to memories: decay, archiving and rank in bulk SQL; since when weak, until when
-valid.
-"""
+"""What time and use do to memories: decay, archiving, rank in bulk SQL; since when weak, until when valid."""
 
 from __future__ import annotations
 
@@ -14,26 +11,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cortex.transforms.database import query
-from cortex.transforms.journal_entries import (
-    ActiveDays,
-    Fade,
-    Recover,
-    entries_in,
-)
+from cortex.transforms.journal_entries import ActiveDays, Fade, Recover, entries_in
 from cortex.transforms.memory.team import is_team_held
 from cortex.transforms.policy import Policy
-from cortex.transforms.schemas import (
-    JOURNAL,
-    UTC_US,
-    arrow_of,
-    column,
-    values,
-)
+from cortex.transforms.schemas import JOURNAL, UTC_US, arrow_of, as_polars, column, values
 
 if TYPE_CHECKING:
     import polars as pl
-
-# Imported where it is used: it takes .1 s, which a run in which nothing is new can spare.
 
 FADE_THRESHOLDS = (
     "half_life_growth",
@@ -172,7 +156,11 @@ def activity_of(turns: pa.Table, journal: pa.Table, scope: str) -> pa.Table:
 
     working = journal.filter(pc.is_in(journal["kind"], pa.array(WORKING_KINDS)))
     elsewhere = pa.table({"active_at": _worked_elsewhere(journal)}, schema=pa.schema([("active_at", UTC_US)]))
-    frames = [_frame(turns.select(["said_at"])), _frame(working.select(["recorded_at"])), _frame(elsewhere)]
+    frames = [
+        as_polars(turns.select(["said_at"])),
+        as_polars(working.select(["recorded_at"])),
+        as_polars(elsewhere),
+    ]
     instants = pl.concat([frame.rename({frame.columns[0]: "active_at"}) for frame in frames])
     marks = _ends_of_days(instants["active_at"])
     rows = pl.DataFrame({"project_id": pl.repeat(scope, len(marks), eager=True), "active_at": marks})
@@ -184,7 +172,7 @@ def ends_of_days(turns: pa.Table) -> pa.Table:
 
     import polars as pl
 
-    said_at = _frame(turns.select(["said_at"]))["said_at"]
+    said_at = as_polars(turns.select(["said_at"]))["said_at"]
     return pl.DataFrame({"said_at": _ends_of_days(said_at)}).to_arrow().cast(turns.select(["said_at"]).schema)
 
 
@@ -225,14 +213,6 @@ def sessions_joined(pieces: Sequence[pa.Table]) -> pa.Table:
     rows = pa.concat_tables(pieces).group_by(key).aggregate([("started_at", "min"), ("ended_at", "max")])
     named = rows.rename_columns([*key, "started_at", "ended_at"])
     return named.sort_by([(name, "ascending") for name in key])
-
-
-def _frame(rows: pa.Table) -> pl.DataFrame:
-    import polars as pl
-
-    frame = pl.from_arrow(rows)
-    assert isinstance(frame, pl.DataFrame)
-    return frame
 
 
 def _thresholds(policy: Policy, names: tuple[str, ...]) -> dict[str, object]:

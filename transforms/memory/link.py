@@ -18,14 +18,7 @@ from cortex.transforms.identity import content_id
 from cortex.transforms.memory.fold import WITH_SLOTS
 from cortex.transforms.policy import Policy
 from cortex.transforms.schemas import BY_A_PERSON, EDGES, values
-from cortex.transforms.words.facts import (
-    NEUTRAL,
-    Fact,
-    Measures,
-    Vocabulary,
-    beginning_of,
-    has_swapped_word,
-)
+from cortex.transforms.words.facts import NEUTRAL, Fact, Measures, Vocabulary, beginning_of, has_swapped_word
 from cortex.transforms.words.sentences import nested, share_of_fewer
 from cortex.transforms.words.slots import ENDED, WORDING, SlotParser, SlotStems
 
@@ -520,19 +513,18 @@ def neighbourhood(edges: pa.Table, memory_ids: list[str], *, depth: int) -> pa.T
     )
 
 
-def at_odds_with(text: str, memories: pa.Table, policy: Policy, *, rejected: str = "") -> dict[str, str]:
+def at_odds_with(text: str, memories: pa.Table, policy: Policy) -> dict[str, str]:
     """
     Return which active decisions of MEMORIES a new statement contradicts: the rule that says so, by id.
 
-    The statement counts as a decision, whatever type it is to have, as does what a person said on purpose;
-    `rejected` is what it turns down.
+    The statement counts as a decision, whatever type it is to have, as does what a person said on purpose.
     """
     is_disputed = pc.field("memory_type").isin(
         pa.array(sorted(policy.types_with("is_disputed")), pa.string())
     ) | (pc.field("source_type") == "explicit")
     active = memories.filter((pc.field("status") == "active") & is_disputed)
     rules = _Rules.of(policy)
-    given = {"memory_id": "", "memory_type": "decision", "text": text, "rejected": rejected or None}
+    given = {"memory_id": "", "memory_type": "decision", "text": text, "rejected": None}
     new = _side({**given, "source_type": "explicit", "trust": "user", "files": [], "evidence": []}, rules)
     rule_by_id = {
         row["memory_id"]: _contrary(_side(row, rules), new, rules)

@@ -11,13 +11,7 @@ import pyarrow.compute as pc
 from cortex.transforms.policy import Policy
 from cortex.transforms.redaction.redact import kinds_of_secret
 from cortex.transforms.search import unspaced_runs
-from cortex.transforms.words.facts import (
-    WORD,
-    Fact,
-    Vocabulary,
-    may_be_same,
-    word_similarity,
-)
+from cortex.transforms.words.facts import WORD, Fact, Vocabulary, may_be_same, word_similarity
 from cortex.transforms.words.sentences import nested
 from cortex.transforms.words.slots import SlotParser, are_opposed
 

@@ -92,8 +92,6 @@ def words_of(text: str) -> frozenset[str]:
     return frozenset(word.strip(".@/-").lower() for word in _WORD.findall(text))
 
 
-# -- Whether the repository still agrees with what is remembered: names that are gone, branches not merged.
-
 # What a memory says is often committed within the hours after.
 COMMITTED_WITHIN = timedelta(days=1)
 OUTDATED = "[possibly outdated]"

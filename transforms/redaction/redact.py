@@ -1,6 +1,4 @@
-"""
-Secrets out of text as it reads: one linear scan tells which rules may match, and judges have the last word.
-"""
+"""Secrets out of text as it reads: one linear scan tells which rules may match; judges have the last word."""
 
 import hashlib
 import re

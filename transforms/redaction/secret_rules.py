@@ -69,16 +69,14 @@ HARMLESS_KEY_END = (
     r"limit|max|min|budget|expir\w*|[-_]at|(?-i:[a-z]At)|fields?|labels?|prefix|suffix|regex|patterns?|used"
     r"|usage|helper|policy|hint|version|tokens|"
     r"izer|index|format|error|message|placeholder|description|title|status|algorithm|algo|scheme|strategy"
-    r"|method|scope|ref|page|input|required|rules?|"
-    r"build|checksum|commit|digest|etag|revision|sha\d*)$"
+    r"|method|scope|ref|page|input|required|rules?|build|checksum|commit|digest|etag|revision|sha\d*)$"
 )
 
 # Values that stand for a secret and are none. One such word anywhere is enough.
 PLACEHOLDER_PART = (
     r"(?i)redacted|\.\.\.|…|\*\*\*|x{4,}|placeholder|change[-_ ]?me|example|dummy|your[-_ ]|[-_ ]here\b|"
     r"process\.env|environ|getenv|[$#%]\{|\{\{|\$\(|^<[^>]*>?$|^\{|^\$\(?$|^\$(?:[A-Z_]+|(?-i:[A-Z_]"
-    r"[A-Z0-9_]*))(?:$|\W)|"
-    r"^%\w*%?$|^(?:https?|file)://|^(?:\./|~/|/[a-z]+/)|^0+$|^123(?:45678?9?0?)?$"
+    r"[A-Z0-9_]*))(?:$|\W)|^%\w*%?$|^(?:https?|file)://|^(?:\./|~/|/[a-z]+/)|^0+$|^123(?:45678?9?0?)?$"
 )
 
 # Values made only of such words are labels, types or stand-ins.
@@ -144,8 +142,7 @@ KEYWORD_RULES = (
     Rule("wrapped", r"(?i)([\w.-]*(?:%s)\w*)\s*(?:=>|[:=])\s*%?q[qw]?[({\[|<]([^\s\"'`\\)}\]|>]+)",
         r"(?i)(?:%s)\w*\s*(?:=>|[:=])\s*%?q", "bare", "q{value} of Perl and Ruby"),
     Rule("fallback", r"\$\{([A-Z0-9_]*(?:%s|PW|PASS)):[-=]([^\s}]+)\}", r"\$\{[A-Z0-9_]*(?:%s|PW|PASS):[-=]",
-        "env",
-        "what a shell takes where the variable is not set"),
+        "env", "what a shell takes where the variable is not set"),
     Rule("fallback",
         rf"(?i){QUOTE}(?:--)?([\w.-]*(?:%s)\w*){QUOTE}\)?\s*(?:,[^()\n]{{0,60}}?\b(?:default|fallback)\s*="
         rf"|\{{|or|\?\?|\|\|)\s*{QUOTE}{_QUOTED}",
@@ -167,8 +164,7 @@ _BETWEEN = rf"(?:{QUOTE_OR_NONE}\w+{QUOTE_OR_NONE}\s*[:=]\s*(?:{QUOTE}[^\"'`\n]*
 PAIR_RULES = (
     Rule("pair",
         rf"""(?i)\b(?:name|key|variable){QUOTE_OR_NONE}\s*[:=]?\s*{QUOTE_OR_NONE}([\w.-]*"""
-        rf"""(?:%s)\w*){QUOTE_OR_NONE}"""
-        rf"""[\s,{{]*{_BETWEEN}"""
+        rf"""(?:%s)\w*){QUOTE_OR_NONE}[\s,{{]*{_BETWEEN}"""
         rf"""(?:-\s*)?{QUOTE_OR_NONE}(?:>\s*<value>|(?:\w+:)?(?:value|default){QUOTE_OR_NONE}\s*"""
         rf"""[:=]\s*){QUOTE_OR_NONE}([^\s"'`\\,;<>{{}}]+)""",
         r"(?i)(?:name|key|variable)\W+[\w.-]*(?:%s)", "env", "name: X, value: secret"),
@@ -260,8 +256,7 @@ _WORD = r"""\\*(?:["']([^"'\n\\]+)|([^\s"'\\|;&]+))"""
 _PASSWORD = (
     r"pass(?:wort|ord|phrase|code|word|wd)|kennwort|mot de passe|contrase(?:ñ|n)a|senha|palavra[- ]passe|"
     r"parola(?: d['’]ordine)?|wachtwoord|has(?:ł|l)o|heslo|l(?:ö|o)senord(?:et)?|adgangskoden?|"
-    r"clave|kodeord|salasana|"
-    r"(?:ş|s)ifre|jelsz(?:ó|o)|парол[ьяю]|密码|密碼|口令|パスワード|비밀번호|암호|"
+    r"clave|kodeord|salasana|(?:ş|s)ifre|jelsz(?:ó|o)|парол[ьяю]|密码|密碼|口令|パスワード|비밀번호|암호|"
     r"\bpw\b|كلمة (?:المرور|السر)|סיסמ[הא]|m(?:ậ|a)t kh(?:ẩ|a)u|kata sandi|รหัสผ่าน|पासवर्ड|κωδικός"
 )
 
@@ -272,8 +267,7 @@ _FOR = (
 )
 _IS = (
     r"\s*(?:=|:|：|は|是|为|為|는|은|—|–)\s*|\s(?:→|->)\s+|['’]s\s+(?:still\s+|now\s+)?|\s+(?:is|was|"
-    r"(?:should|must|will) be|ist|war|lautet|es|era|est|"
-    r"è|é|är|er|jest|to|je|on)\s*:?\s+"
+    r"(?:should|must|will) be|ist|war|lautet|es|era|est|è|é|är|er|jest|to|je|on)\s*:?\s+"
 )
 _VALUE = rf"""(?:{QUOTE}|[「『“„«])?([^\s"'`\\<>(){{}},;「」『』“”„«»。、，]{{6,}})"""
 
@@ -322,8 +316,7 @@ COMMANDS = (
     Rule("password",
         r"""(?m)(?:^|[$#;|&>(\"'`] ?)[ \t]*(?:[^m\s]|m[^ya\s])[\w./-]*\s(?:[^\n|;&]*?\s)?"""
         r"""(?:-u|-U|--user(?:name)?|--admin-user|/u)[ :=]\S+\s(?:[^\n|;&]*?\s)?(?:-p|-P|-w|/p)[ :=]?\\*"""
-        r"""["']?"""
-        r"""([^\s:"'|;\\/]{6,})(?:["'\s\\]|$)""", r"""\s(?:-p|-P|-w|/p)[ :=]?\\*["']?[^\s:]""", "word",
+        r"""["']?([^\s:"'|;\\/]{6,})(?:["'\s\\]|$)""", r"""\s(?:-p|-P|-w|/p)[ :=]?\\*["']?[^\s:]""", "word",
         "a user and a password by their flags, of any program but MySQL's, whose -p with a blank is a "
         "database"),
     Rule("password",
@@ -335,8 +328,7 @@ COMMANDS = (
         r"(?:\b|\\[nrt])(?:(?:nuget|gem|npm|cargo|twine|helm|vsce|ovsx|hatch|poetry)\s+(?:\w+\s+)?(?:push"
         r"|publish|upload)|"
         r"\w+ (?:auth|service|login) (?:init|login|install|add)|\w+ login)\b(?:[^\n|;&]*?\s(?:-k|-t|-p"
-        r"|--key|--pat)[ =]|\s)"
-        r"([A-Za-z0-9+/_-]{24,}=*)(?:\s|$)",
+        r"|--key|--pat)[ =]|\s)([A-Za-z0-9+/_-]{24,}=*)(?:\s|$)",
         r"(?:push|publish|login|upload|init|install|add)\s", "random",
         "a token that a program is logged in with"),
     Rule("password",
@@ -346,8 +338,7 @@ COMMANDS = (
     Rule("secret", rf"(?:key|pass\w*|secret)\s+<\(\s*(?:echo|printf)\s+{_WORD}\)", r"<\(\s*(?:echo|printf)",
         "word", "the same as a file"),
     Rule("password", r"(?:luks\w+|smbpasswd|vncpasswd|cryptsetup)[^\n|;]*<<<\s*\$?\\*[\"']?([^\s\"']{6,})",
-        r"<<<", "word",
-        "the same by a here-string"),
+        r"<<<", "word", "the same by a here-string"),
     Rule("password", r"xdotool type (?:--\w+ )*[\"']([^\"'\s]{6,})", r"xdotool type", "word",
         "what is typed by a program"),
     Rule("secret",
@@ -362,8 +353,7 @@ COMMANDS = (
         r"\bop (?:read|item get)[^\n]*|\bbw get (?:password|totp)[^\n]*|secret-tool lookup[^\n]*"
         r"|keyring get[^\n]*|"
         r"openssl rand[^\n]*|pwgen[^\n]*|dumpprivkey[^\n]*|gh auth token|auth:token|doppler secrets get"
-        r"[^\n]*|"
-        r"get-secret-value[^\n]*--output text|\b(?:cat|head|less) \S*(?:/secrets/\S+|[._-]pass\w*"
+        r"[^\n]*|get-secret-value[^\n]*--output text|\b(?:cat|head|less) \S*(?:/secrets/\S+|[._-]pass\w*"
         r"|password\S*))"
         rf"[ \t]*{_LINE_END}([^\s\\]{{6,}})[ \t]*(?:{_LINE_END}|$)",
         rf"(?:pass|-w|text|token|base64|-field|op |get|rand|privkey|secret)[^\n]*{_LINE_END}", "printed",
@@ -445,8 +435,7 @@ _FILES = (
     Rule("api-key", rf"\bkey\s*=\s*(?:{QUOTE})?([A-Za-z0-9+/_=-]{{16,}})(?:{QUOTE}|\s|$)", r"\bkey\s*=",
         "random", "a key that is called so and no more"),
     Rule("api-key", r"[?&](?:key|auth|code|session|sid|ticket|jwt)=([A-Za-z0-9_-]{20,})",
-        r"[?&](?:key|auth|code|session|sid|ticket|jwt)=", "random",
-        "a key in an address"),
+        r"[?&](?:key|auth|code|session|sid|ticket|jwt)=", "random", "a key in an address"),
     Rule("api-key", rf"Client\(\s*{QUOTE}([A-Za-z0-9_-]{{32,}})", rf"Client\(\s*{QUOTE}", "random",
         "the first thing that a client is made with"),
     Rule("api-key", r"\b[A-Z][A-Z0-9_]*_KEY=([A-Za-z0-9+/_=-]{24,})", r"_KEY=", "random",
@@ -492,8 +481,7 @@ _FILES = (
         r"(?i)(?:pw|pass|tok|psk|password|secret|key|community)\S*\s", "word",
         "a directive of a server, router or directory and its value"),
     Rule("password", rf"(?m):\s+(?:PSK|EAP|XAUTH|NTLM)\s+{QUOTE}([^\"'\s]{{6,}}){QUOTE}",
-        r":\s+(?:PSK|EAP|XAUTH|NTLM)\s", "word",
-        "ipsec.secrets"),
+        r":\s+(?:PSK|EAP|XAUTH|NTLM)\s", "word", "ipsec.secrets"),
     Rule("password", r"(?m)^[a-z_][\w-]*:([^\s:*!][^\s:]{5,}):\d+:\d+:[^:\n]*:/", r":\d+:\d+:", "given",
         "passwd with a password in it"),
     Rule("password",
@@ -505,8 +493,7 @@ _FILES = (
         r":[^\s:@]{6,}@|auth[ =]+\S+:|:\d+\s+\S+@", "word",
         "user:password@host without a scheme, domain/user:password@host"),
     Rule("password", r"(?:[\s\"'=]|^)[\w.+-]+:([^\s:@/\"'<>(){}]{6,})@[a-z][\w-]*(?:\.[a-z][\w-]*)+\b",
-        r":[^\s:@]{6,}@", "told",
-        "the same, which may be an address by mail"),
+        r":[^\s:@]{6,}@", "told", "the same, which may be an address by mail"),
     Rule("password",
         rf"(?i)(?:\.(?:login|authenticate|auth)|getConnection|basic\w*auth\w*)\([^()\n]{{1,80}}?,\s*"
         rf"(?:\w+\s*=\s*)?{QUOTE}([^\s\"'`\\]{{6,}}){QUOTE}\s*\)",
@@ -583,8 +570,7 @@ HEADERS = (
         r"curl\s", "cookie", "cookies of a curl call"),
     Rule("cookie",
         r"(?i)\b(?:phpsessid|jsessionid|asp\.net_sessionid|connect\.sid|sessionid|laravel_session"
-        r"|remember_token|"
-        r"__(?:host|secure)-[\w-]+|wordpress_logged_in_\w+|\.aspnetcore\.[\w.]+)[=\t]("
+        r"|remember_token|__(?:host|secure)-[\w-]+|wordpress_logged_in_\w+|\.aspnetcore\.[\w.]+)[=\t]("
         r"[A-Za-z0-9%._~+/-]{16,})",
         r"(?i)sess|\.sid=|remember_token|__(?:host|secure)-|logged_in_|\.aspnetcore\.", "token",
         "session cookies by the names that frameworks give them"),
@@ -645,8 +631,7 @@ _WORDS = (
         rf"\s+(?:with|and|using|/)\s+{_VALUE}",
         r"(?i)\b(?:log|sign)(?:ged|ging|s)?[- ]?in\s+(?:as|with)\s", "passing", "log in as admin with ..."),
     Rule("token",
-        rf"(?i)\b(?:key|token|secret|password|passphrase)\b[^\n:]{{0,80}}:[ \t]*(?:{_LINE_END}"
-        rf"[ \t]*){{1,3}}"
+        rf"(?i)\b(?:key|token|secret|password|passphrase)\b[^\n:]{{0,80}}:[ \t]*(?:{_LINE_END}[ \t]*){{1,3}}"
         rf"([A-Za-z0-9_+=~-]{{16,}})[ \t]*(?:{_LINE_END}|$)",
         r"(?i)(?:key|token|secret|password|passphrase)\b[^\n]*:\s*(?:\n|\\+n)", "random",
         "a secret on a line of its own below what announces it"),
@@ -657,8 +642,7 @@ _WORDS = (
     Rule("password", rf"(?im)^[\s$>]*password\s+\S+\s+=\s+{_VALUE}", r"(?i)password\s+\S+\s+=", "word",
         "PASSWORD user = ..."),
     Rule("password", rf"(?i)\b(?:using|with) (?:the )?password:?\s+{_VALUE}",
-        r"(?i)(?:using|with) (?:the )?password", "stated",
-        "a log-in in a log"),
+        r"(?i)(?:using|with) (?:the )?password", "stated", "a log-in in a log"),
     Rule("password", r"(?i)\bapp(?:lication)?[- ]password\W{1,4}((?:[a-z0-9]{4}[ -]?){3}[a-z0-9]{4})\b",
         r"(?i)app(?:lication)?[- ]password", "shape", "Google's and Apple's, sixteen letters in fours"),
     Rule("password", r"""(?m)(?i:\[sudo\] password for [\w.-]+|@[\w.-]+'s password|password for '[^'\n]*'|"""
@@ -680,13 +664,11 @@ PLACE_RULES = (COMMANDS, _FILES, (*HEADERS, *_WORDS))
 # What no rule above has in view: a word for a secret, and behind it on its line what looks thrown by chance.
 _NEAR_WORD = (
     r"(?i:(?:\b|_)pass(?:word|wd|phrase|code)?(?:\b|_)|password|passwor?t|\bpwd?\b|_pw\b|secret|\btoken\b"
-    r"|_token|"
-    r"credential|api.?key|\blog-?in\b|\bauth\b|_auth\b|auth_)"
+    r"|_token|credential|api.?key|\blog-?in\b|\bauth\b|_auth\b|auth_)"
 )
 NEARBY = (
-    Rule("secret",
-        rf"{_NEAR_WORD}[^\n]{{0,60}}?{QUOTE}([^\s\"'`\\,;:|<>(){{}}\[\]]{{10,64}}){QUOTE}", _NEAR_WORD,
-        "near", "in quotes"),
+    Rule("secret", rf"{_NEAR_WORD}[^\n]{{0,60}}?{QUOTE}([^\s\"'`\\,;:|<>(){{}}\[\]]{{10,64}}){QUOTE}",
+        _NEAR_WORD, "near", "in quotes"),
     Rule("secret",
         rf"{_NEAR_WORD}[^\n]{{0,60}}?[\s:=/,]([^\s\"'`\\,;:/|<>(){{}}\[\]]*\d[^\s\"'`\\,;:/|<>(){{}}\[\]]*)"
         rf"(?:[\s,;&'\"]|$)",

@@ -39,8 +39,6 @@ PREFIXES = (
 SHORT_PREFIXES = "ABSK AKID AQVN BSA EAA EZAK EZTK LTAI cmVmdGtu cio dG9rOj oy2 sl. y0_ y1_ y2_ y3_"
 
 
-# -- Secrets that are known wherever they stand: blocks of keys, and tokens by how they begin.
-
 # Between two runs of base64 in a key: line ends, real or escaped, quotes, line numbers, marks of a diff.
 _GAP = r"""(?:\\[nrt]|[\s"'`+>|,#*]|\d+(?:→|\t))*"""
 _PEM_NAME = r"[A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?"
@@ -134,8 +132,7 @@ TOKEN_RULES = (
     Rule("nostr-key", r"\bnsec1[a-z0-9]{58}\b", r"nsec1", "shape", "Nostr"),
     Rule("service-token",
         rf"{BOUND}(AQ\.[A-Za-z0-9_-]{{30,}}|npg_[A-Za-z0-9]{{12,}}|a[ks]-[A-Za-z0-9]{{22}}\b|"
-        r"m0-[A-Za-z0-9]{40}|"
-        r"tr_(?:dev|prod)_[A-Za-z0-9]{20,}|pk_\d{5,}_[A-Z0-9]{32})",
+        r"m0-[A-Za-z0-9]{40}|tr_(?:dev|prod)_[A-Za-z0-9]{20,}|pk_\d{5,}_[A-Z0-9]{32})",
         r"AQ\.[A-Za-z0-9]|npg_[A-Za-z0-9]|\ba[ks]-[A-Za-z0-9]|m0-[A-Za-z0-9]|tr_(?:dev|prod)_|pk_\d+_",
         "thrown", "Gemini, Neon, Modal, Mem0, Trigger.dev, ClickUp: short beginnings, by their length"),
     Rule("wandb-key", r"(?i)wandb\b[^\n]{0,80}?(?:login|key|enter)[^\n]{0,30}?\b([0-9a-f]{40})\b",

@@ -1,6 +1,4 @@
-"""
-The parts of a transcript record: content blocks, who wrote it, and the wording of the turn that comes out.
-"""
+"""The parts of a transcript record: content blocks, who wrote it, and the wording of the turn it becomes."""
 
 import re
 from collections.abc import Iterator, Mapping

@@ -185,8 +185,6 @@ def _approved_plan(text: str, detail: Record) -> str:
     return string(detail.get("plan")) or (quoted.partition(":\n")[2] if mark else "")
 
 
-# -- Who says what in a record: a person, the assistant, a program, or only the client.
-
 # Text that the client wrote into a user record without marking it as its own.
 _CLIENT_TEXT = (
     "[Request interrupted by user",

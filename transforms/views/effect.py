@@ -19,8 +19,6 @@ from cortex.transforms.words.facts import Fact, Vocabulary
 from cortex.transforms.words.sentences import PROSE, is_question, sentences, share_of_all
 from cortex.transforms.words.slots import WORDING
 
-# -- The measures of a session.
-
 # An earlier session is one of the five before: were all of them counted, the share of what had been read or
 # asked before would grow with a history by itself, and each later half would look worse than the first.
 SESSIONS_BACK = 5
@@ -136,8 +134,6 @@ def _is_same(a: Fact, b: Fact, least: float) -> bool:
         and share_of_all(a.word_set - WORDING, b.word_set - WORDING) >= least
     )
 
-
-# -- Differences between two sides, with intervals.
 
 # With fewer sessions on a side, one of another kind moves the mean by more than any effect would.
 MIN_SESSIONS = 8

@@ -21,15 +21,7 @@ from cortex.transforms.database import query
 from cortex.transforms.extract.language.phrases import Phrasebook
 from cortex.transforms.extract.plans import plan_continuity
 from cortex.transforms.policy import Policy
-from cortex.transforms.schemas import (
-    METRICS,
-    USES,
-    UTC_US,
-    Row,
-    arrow_of,
-    column,
-    values,
-)
+from cortex.transforms.schemas import METRICS, USES, UTC_US, Row, arrow_of, column, values
 from cortex.transforms.words.facts import (
     CODE_NAME,
     NUMBER,
@@ -322,8 +314,6 @@ def metrics_since(
     rows = pa.concat_tables([kept, session_metrics(turns, events, policy, again)])
     return rows.sort_by([("project_id", "ascending"), ("session_id", "ascending")])
 
-
-# -- What sessions did with the memories that they were shown.
 
 SHOWINGS = arrow_of(
     [

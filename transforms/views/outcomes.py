@@ -11,15 +11,7 @@ import pyarrow.compute as pc
 from cortex.transforms.database import query
 from cortex.transforms.memory.reality import Doubt, paths_in
 from cortex.transforms.policy import Policy
-from cortex.transforms.schemas import (
-    EVENTS,
-    OUTCOMES,
-    STRINGS,
-    UTC_US,
-    Row,
-    arrow_of,
-    column,
-)
+from cortex.transforms.schemas import EVENTS, OUTCOMES, STRINGS, UTC_US, Row, arrow_of, column
 from cortex.transforms.views.metrics import ANSWER, ASIDE, LOST
 from cortex.transforms.words.ages import FAILED, outcome_words
 from cortex.transforms.words.facts import CODE_NAME, WORD, Vocabulary, stem

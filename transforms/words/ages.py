@@ -5,12 +5,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 
 from cortex.transforms.errors import UsageError
-from cortex.transforms.vocabulary import (
-    SHARED_LAYER,
-    TEAM_LAYER,
-    WITHDRAWN_LAYER,
-    Row,
-)
+from cortex.transforms.vocabulary import SHARED_LAYER, TEAM_LAYER, WITHDRAWN_LAYER, Row
 
 # Ages that stand by themselves.
 _NO_AGES = ("just now", "age unknown")

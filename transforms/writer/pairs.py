@@ -1,16 +1,7 @@
-"""
-Pairs of memories that a language model is asked about: the request, what of the verdicts is believed and
-done.
-"""
+"""Pairs of memories that a language model is asked about: the request, which verdicts are believed."""
 
 import json
-from collections.abc import (
-    Collection,
-    Iterable,
-    Iterator,
-    Mapping,
-    Sequence,
-)
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -36,19 +27,16 @@ from cortex.transforms.schemas import (
     Row,
 )
 from cortex.transforms.words.sentences import shortened
-from cortex.transforms.writer.answer import (
-    FACT_KINDS,
-    WrittenFact,
-    parsed_answer,
-    within_frame,
-)
+from cortex.transforms.writer.answer import FACT_KINDS, WrittenFact, parsed_answer, within_frame
 from cortex.transforms.writer.request import ModelRequest, Prompt, Reply
 from cortex.transforms.writer.session import ID_CHARS
 from cortex.transforms.writer.written import (
+    FREE,
     LAYER_PREFIX,
     OVER,
     REFUSED_CONFIDENCE,
     SESSION_PURPOSE,
+    answer_row,
     is_spare,
     statement_of,
 )
@@ -401,33 +389,18 @@ def verdicts_row(asked: PairsRequest, reply: Reply, asked_at: datetime) -> Row:
 
     Its text holds what was believed, by the pairs' names and in words of ours: none of the model's.
     """
-    request, verdicts = asked.request, believed_verdicts(reply.text, asked.pairs)
-    return {
-        "request_id": request.request_id,
-        "project_id": asked.scope,
-        "session_id": "",
-        "turns_hash": "",
-        "turn_ids": [],
-        "turn_count": 0,
-        "known": [name for pair in asked.pairs for name in (pair.older.memory_id, pair.newer.memory_id)],
-        "purpose": request.purpose,
-        "model": request.model,
-        "provider": reply.provider,
-        "prompt": request.prompt,
-        "text": _text_of([(pair.name, verdicts[pair.name]) for pair in asked.pairs]),
-        "stop_reason": reply.stop_reason,
-        "input_tokens": reply.input_tokens,
-        "output_tokens": reply.output_tokens,
-        "usd": reply.usd,
-        "asked_at": asked_at,
-    }
+    verdicts = believed_verdicts(reply.text, asked.pairs)
+    row = answer_row(asked.scope, asked.request, reply, _ids_in(asked), asked_at)
+    return {**row, "text": _text_of([(pair.name, verdicts[pair.name]) for pair in asked.pairs])}
 
 
 def repeated_row(row: Row, asked: PairsRequest) -> Row:
     """Return the row of REPLIES for a request that was answered for another scope, which paid for it."""
-    names = [name for pair in asked.pairs for name in (pair.older.memory_id, pair.newer.memory_id)]
-    free = {"input_tokens": 0, "output_tokens": 0, "usd": 0.0}
-    return {**row, **free, "project_id": asked.scope, "known": names}
+    return {**row, **FREE, "project_id": asked.scope, "known": _ids_in(asked)}
+
+
+def _ids_in(asked: PairsRequest) -> list[str]:
+    return [name for pair in asked.pairs for name in (pair.older.memory_id, pair.newer.memory_id)]
 
 
 def _text_of(verdicts: Iterable[tuple[str, str]]) -> str:

@@ -1,16 +1,8 @@
-"""
-All that a project holds in one request: what no longer holds, says the same, is told next; names of facts.
-"""
+"""All that a project holds in one request: what no longer holds, what says the same, what is told next."""
 
 import json
 import re
-from collections.abc import (
-    Collection,
-    Iterable,
-    Iterator,
-    Mapping,
-    Sequence,
-)
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -34,13 +26,7 @@ from cortex.transforms.schemas import (
     Row,
 )
 from cortex.transforms.words.sentences import long_words, shortened
-from cortex.transforms.writer.answer import (
-    FACT_KINDS,
-    SessionTurns,
-    WrittenFact,
-    parsed_answer,
-    within_frame,
-)
+from cortex.transforms.writer.answer import FACT_KINDS, SessionTurns, WrittenFact, parsed_answer, within_frame
 from cortex.transforms.writer.pairs import (
     PAIR_COLUMNS,
     closing_edge,
@@ -50,12 +36,7 @@ from cortex.transforms.writer.pairs import (
 )
 from cortex.transforms.writer.rendering import estimated_tokens
 from cortex.transforms.writer.request import ModelRequest, Prompt, Reply
-from cortex.transforms.writer.written import (
-    LAYER_PREFIX,
-    SESSION_PURPOSE,
-    answer_row,
-    statement_of,
-)
+from cortex.transforms.writer.written import LAYER_PREFIX, SESSION_PURPOSE, answer_row, statement_of
 
 # -- What a language model names its facts by: subject, summary and tags, as far as the facts bear them out.
 
@@ -147,8 +128,6 @@ def _turn(text: str) -> Mapping[str, Any]:
     empty = dict.fromkeys(("tool_name", "tool_input", "git_branch", "said_at", "kind"))
     return {"text": text, **empty}
 
-
-# -- All that a project holds in one request: what no longer holds, what says the same, what is told next.
 
 PROJECT_PROMPT = "project@1"
 ANSWER_PARTS = ("over", "same", "contradicts", "tell")

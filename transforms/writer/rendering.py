@@ -1,6 +1,4 @@
-"""
-A session as a language model reads it: turns with ids and speakers, shortened until it fits the cheap tier.
-"""
+"""A session as a language model reads it: turns with ids and speakers, shortened to fit the cheap tier."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace

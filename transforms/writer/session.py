@@ -1,6 +1,4 @@
-"""
-The request that reads one whole session, in pieces if it is too long, for what is worth keeping of it.
-"""
+"""The request that reads one whole session, in pieces if it is too long, for what is worth keeping of it."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,4 @@
-"""
-Events of sessions that a language model read: its checked facts take the place of the rules'; what it may
-name.
-"""
+"""Events of sessions that a language model read: its facts take the place of the rules'; what it may name."""
 
 import re
 from collections import defaultdict
@@ -13,12 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cortex.hooks.evidence.statements import OUTCOME_PARTS
-from cortex.transforms.extract.language.candidate import (
-    EXTRACTOR_VERSION,
-    TAG_LAYER,
-    Turn,
-    line_of,
-)
+from cortex.transforms.extract.language.candidate import EXTRACTOR_VERSION, TAG_LAYER, Turn, line_of
 from cortex.transforms.extract.language.phrases import FILE
 from cortex.transforms.extract.language.statements import cut_between
 from cortex.transforms.extract.outcome import UNSAID, is_work, subject_of_session
@@ -74,47 +66,28 @@ class SessionReply:
         return f"{LAYER_PREFIX}{self.row['model']}@{self.row['prompt']}"
 
 
+# What REPLIES say of an answer that is of no session, and of one that cost nothing.
+_OF_NO_TURNS: Row = {"session_id": "", "turns_hash": "", "turn_ids": [], "turn_count": 0}
+FREE: Row = {"input_tokens": 0, "output_tokens": 0, "usd": 0.0}
+
+
 def hash_of_turns(turn_ids: Sequence[str]) -> str:
     """Return what says whether a session has other turns than a reply read."""
     return content_id("turns read", *turn_ids)
 
 
-def reply_row(
-    asked: SessionRequest,
-    *,
-    text: str,
-    provider: str,
-    stop_reason: str,
-    asked_at: datetime,
-    turn_count: int = 0,
-    input_tokens: int = 0,
-    output_tokens: int = 0,
-    usd: float = 0.0,
-) -> Row:
+def reply_row(asked: SessionRequest, reply: Reply, asked_at: datetime, turn_count: int = 0) -> Row:
     """
     Return the row of REPLIES for the answer to a request about a session.
 
     `turn_count` is the number of all turns that the session had.
     """
-    request = asked.request
     return {
-        "request_id": request.request_id,
-        "project_id": asked.project_id,
+        **answer_row(asked.project_id, asked.request, reply, asked.known, asked_at),
         "session_id": asked.session_id,
         "turns_hash": hash_of_turns(asked.turn_ids),
         "turn_ids": list(asked.turn_ids),
         "turn_count": turn_count,
-        "known": list(asked.known),
-        "purpose": request.purpose,
-        "model": request.model,
-        "provider": provider,
-        "prompt": request.prompt,
-        "text": redact(text)[0],
-        "stop_reason": stop_reason,
-        "input_tokens": input_tokens,
-        "output_tokens": output_tokens,
-        "usd": usd,
-        "asked_at": asked_at,
     }
 
 
@@ -123,12 +96,9 @@ def answer_row(
 ) -> Row:
     """Return the row of REPLIES for the answer to a question over memories, `known`: it is of no session."""
     return {
+        **_OF_NO_TURNS,
         "request_id": request.request_id,
         "project_id": scope,
-        "session_id": "",
-        "turns_hash": "",
-        "turn_ids": [],
-        "turn_count": 0,
         "known": list(known),
         "purpose": request.purpose,
         "model": request.model,
@@ -147,11 +117,10 @@ def unasked_row(project_id: str, session_id: str, turn_count: int, prompt: str, 
     """Return the row of REPLIES of a session as it is now, about which there is nothing to ask."""
     request_id = content_id("not asked", project_id, session_id, str(turn_count), prompt)
     return {
+        **_OF_NO_TURNS,
         "request_id": request_id,
         "project_id": project_id,
         "session_id": session_id,
-        "turns_hash": "",
-        "turn_ids": [],
         "turn_count": turn_count,
         "known": [],
         "purpose": SESSION_PURPOSE,
@@ -160,9 +129,7 @@ def unasked_row(project_id: str, session_id: str, turn_count: int, prompt: str, 
         "prompt": prompt,
         "text": "",
         "stop_reason": "not asked",
-        "input_tokens": 0,
-        "output_tokens": 0,
-        "usd": 0.0,
+        **FREE,
         "asked_at": noted_at,
     }
 

@@ -1,6 +1,4 @@
-"""
-The commands that look around without a question: `list`, `show`, `related`, `timeline`, `today` and `sql`.
-"""
+"""The commands that look around: `list`, `show`, `related`, `timeline`, `today` and `sql`."""
 
 from __future__ import annotations
 
@@ -11,15 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cortex.cli.answer import (
-    ALL_PROJECTS,
-    AS_OF,
-    LIMIT,
-    PROJECT_OPTION,
-    Answer,
-    Listing,
-    command,
-)
+from cortex.cli.answer import ALL_PROJECTS, AS_OF, LIMIT, PROJECT_OPTION, Answer, Listing, command
 from cortex.transforms.errors import UsageError
 from cortex.transforms.vocabulary import GLOBAL_SCOPE
 from cortex.transforms.words.ages import (
@@ -39,9 +29,6 @@ if TYPE_CHECKING:
     from cortex.flows.operations.ask.listing import Details, Listed
     from cortex.flows.operations.ask.memory_details import EvidencePlace, Linked, Neighbourhood
     from cortex.transforms.schemas import Row
-
-
-# -- The command `list`: memories without a question, the newest first.
 
 
 @command("list", "List memories, the newest first.", place=60)
@@ -119,8 +106,6 @@ def _nothing(context: Context, listed: Listed, memory_type: str | None, faded: b
     names = ", ".join(listed.labels.get(each, each) for each in listed.project_ids)
     return f"Nothing to list for {names}: {listing.why_nothing(context, listed.project_ids[0])}."
 
-
-# -- The command `show`: one memory, one session, or what was said at a line of it.
 
 RELATED_SHOWN = 8
 
@@ -276,8 +261,6 @@ def _status(status: str, replaced_by: str | None) -> str:
     return f"{status}, by {replaced_by[:12]}" if replaced_by else status
 
 
-# -- The command `related`: what a memory is linked to.
-
 _MAX_STEPS = 4
 
 
@@ -344,9 +327,6 @@ def _relation(linked: Linked) -> str:
     return f"{arrow} {linked.edge_type.replace('_', ' ')} {linked.strength:.2f}".replace(" 0.", " .")
 
 
-# -- The command `timeline`: the sessions, newest first, with their results.
-
-
 @command("timeline", "List sessions with their results.", place=90)
 @PROJECT_OPTION
 @ALL_PROJECTS
@@ -397,9 +377,6 @@ def _summary(row: Row) -> str:
     return f"{text.rstrip('.')}. Open: {row['still_open']}" if row["still_open"] else text
 
 
-# -- The command `today`: what the last session did and what it left open.
-
-
 @command("today", "Summarize the last session: what was done and what is open.", place=50)
 @PROJECT_OPTION
 def today(context: Context, project: str | None) -> Answer:
@@ -440,9 +417,6 @@ def _today_session_lines(row: Row, listed: Listed, now: datetime) -> Iterator[st
     for label, name in (("done", "outcome"), ("open", "still_open")):
         for at, part in enumerate(row[name].split("; ") if row[name] else ()):
             yield f"  {'' if at else label:<5}  {part}"
-
-
-# -- The command `sql`: a read-only query on the store's tables.
 
 
 @command("sql", "Query turns, events, memories, edges and the journal with DuckDB.", place=180)

@@ -8,18 +8,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cortex.cli.answer import (
-    Answer,
-    command,
-    hint,
-    size_of,
-)
+from cortex.cli.answer import Answer, command, hint, size_of
 
 if TYPE_CHECKING:
     from cortex.flows.context import Context
 
-
-# -- The command `explore`: the store as pages in the browser, for as long as a person looks.
 
 IDLE_MINUTES = 30
 
@@ -76,9 +69,6 @@ def _exported(context: Context, folder: Path) -> Answer:
     line = f"{written.pages:,} pages, {size_of(written.bytes)}: {folder / 'index.html'}"
     cut = ["There are more pages than an export writes; the explorer itself shows all."]
     return Answer({}, [line], cut if written.is_cut else [])
-
-
-# -- The command `serve`: Prefect's own pages over the history of this store's runs.
 
 
 @command("serve", "Serve the flows with Prefect, and its page of past runs.", place=120, json=False)

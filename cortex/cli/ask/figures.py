@@ -10,15 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cortex.cli.answer import (
-    LIMIT,
-    PROJECT_OPTION,
-    Answer,
-    Listing,
-    command,
-    size_of,
-    sparkline,
-)
+from cortex.cli.answer import LIMIT, PROJECT_OPTION, Answer, Listing, command, size_of, sparkline
 from cortex.transforms.words.ages import counted
 
 if TYPE_CHECKING:
@@ -31,9 +23,6 @@ if TYPE_CHECKING:
     from cortex.storage.model_failure import ModelFailure
     from cortex.storage.published.reports import RunProgress
     from cortex.transforms.schemas import Row
-
-
-# -- The command `status`: what is stored, what is waiting, how the last run went.
 
 
 @command("status", "Show what is stored, what is waiting and how the last run went.", place=100)
@@ -144,8 +133,6 @@ def _failure_as_dict(failure: ModelFailure | None) -> dict[str, object] | None:
     since = failure.failed_at.isoformat()
     return {"model": failure.model, "failing_since": since, "reason": failure.reason}
 
-
-# -- The command `stats`: how sessions went, in figures.
 
 # Heads of METRICS' columns, in their order: short, so that eight fit on a line of 80 characters.
 HEADINGS = (
@@ -302,8 +289,6 @@ def _trend(stats: ProjectStats) -> str:
     return sparkline([session["corrections"] / max(1, session["prompts"]) for session in last])
 
 
-# -- The command `audit`: what programs did through the tools of the MCP server.
-
 _DAY = ["%Y-%m-%d"]
 _COLUMNS = ("when", "caller", "tool", "arguments", "outcome", "seconds", "usd")
 
@@ -371,8 +356,6 @@ def _cells(row: Row) -> list[str]:
     ]
 
 
-# -- The command `cost`: what a language model has cost, in tables and a plot.
-
 COST_HEADINGS = ("requests", "tokens in", "tokens out", "$")
 # The last days that the plot shows, and how long its longest bar is.
 PLOT_DAYS = 30
@@ -426,8 +409,6 @@ def _table(title: str, rows: Sequence[CostRow]) -> Listing:
     ]
     return Listing(title, ["", *COST_HEADINGS], cells, numbers=set(COST_HEADINGS))
 
-
-# -- The command `plan`: what a language model would be asked next, and what that would cost.
 
 PLAN_HEADINGS = ("sessions", "requests", "tokens in", "tokens out", "$", "$ in batches", "minutes")
 

@@ -6,14 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cortex.cli.answer import (
-    ALL_PROJECTS,
-    LIMIT,
-    PROJECT_OPTION,
-    SEARCHED_ALL,
-    Answer,
-    command,
-)
+from cortex.cli.answer import ALL_PROJECTS, LIMIT, PROJECT_OPTION, SEARCHED_ALL, Answer, command
 from cortex.transforms.words.ages import ago, outcome_lines
 from cortex.transforms.words.sentences import excerpt
 
@@ -22,16 +15,8 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from cortex.flows.context import Context
-    from cortex.flows.operations.ask.reasoning import (
-        CitedAnswer,
-        Inference,
-        Point,
-        Reflection,
-        Step,
-    )
+    from cortex.flows.operations.ask.reasoning import CitedAnswer, Inference, Point, Reflection, Step
 
-
-# -- The command `reflect`: what is open, contradictory or stale, and answers that cite their memories.
 
 _ID_DIGITS = 8
 _TITLES = {"open": "Open", "contradictory": "Contradictory", "stale": "Stale"}
@@ -146,9 +131,6 @@ def _hints(reflection: Reflection) -> list[str]:
     notes = [note_of(reflection.answer)] if reflection.answer and reflection.answer.note else []
     settles = any(point.kind != "open" for point in reflection.points)
     return notes + (["Resolve contradictions and stale claims: cortex review"] if settles else [])
-
-
-# -- The command `infer`: why something is so, by the chain of decisions about it.
 
 
 @command("infer", "Explain why: the decisions behind it, and the rejected alternatives.", place=30)

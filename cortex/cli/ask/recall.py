@@ -1,6 +1,4 @@
-"""
-The commands `recall` and `brief`: what is known to a question, and what a session is given at its start.
-"""
+"""The commands `recall` and `brief`: what is known to a question, what a session is given at its start."""
 
 from __future__ import annotations
 
@@ -10,14 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cortex.cli.answer import (
-    AS_OF,
-    PROJECT_OPTION,
-    SEARCHED_ALL,
-    Answer,
-    check_day,
-    command,
-)
+from cortex.cli.answer import AS_OF, PROJECT_OPTION, SEARCHED_ALL, Answer, check_day, command
 from cortex.hooks.prose.plain import on_one_line
 from cortex.transforms.errors import UsageError
 from cortex.transforms.words.ages import old_age
@@ -32,9 +23,6 @@ if TYPE_CHECKING:
     from cortex.flows.operations.ask.recall import Recalled
     from cortex.flows.recalling.recall_search import Evidence, RecallResult
     from cortex.transforms.brief.explanation import Choice
-
-
-# -- The command `recall`: searches memories and past sessions.
 
 
 @command("recall", "Search memories and past conversations.", place=10)
@@ -225,8 +213,6 @@ def _plain(text: str) -> str:
     lines = (line.strip().lstrip("#>-* ").replace("**", "") for line in text.split("\n"))
     return " ".join(line for line in lines if line and not line.startswith("```"))
 
-
-# -- The command `brief`: what the assistant is given at a session's start, and why.
 
 TEXT_CHARS = 110
 

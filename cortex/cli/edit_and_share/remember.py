@@ -15,9 +15,6 @@ if TYPE_CHECKING:
     from cortex.flows.operations.edit.remember import Learned, Remembered
 
 
-# -- The command `remember`: stores a fact in a person's own words.
-
-
 @command("remember", "Store a fact in your own words.", place=10)
 @click.argument("text", nargs=-1, required=True)
 @click.option("--type", "memory_type", default="context", show_default=True, help="Memory type.")
@@ -103,9 +100,6 @@ def _sentence(memory: Remembered) -> str:
     )
 
 
-# -- The command `learn`: stores a lesson that passes a quality gate.
-
-
 @command("learn", "Store a lesson, if it meets the quality rules.", place=20)
 @click.argument("text", nargs=-1, required=True)
 @click.option("--type", "memory_type", default="context", show_default=True, help="Memory type.")
@@ -179,8 +173,6 @@ def _learn_sentence(learned: Learned) -> str:
         ", in place of its shorter words." if learned.outcome == "reworded" else "."
     )
 
-
-# -- The commands about one memory: `edit`, `pin`, `confirm`, `supersede`.
 
 SHOWN_CHARS = 80
 

@@ -6,12 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cortex.cli.answer import (
-    PROJECT_OPTION,
-    Answer,
-    command,
-    prints_json,
-)
+from cortex.cli.answer import PROJECT_OPTION, Answer, command, prints_json
 from cortex.transforms.errors import UsageError
 from cortex.transforms.words.sentences import excerpt
 
@@ -22,8 +17,6 @@ if TYPE_CHECKING:
     from cortex.flows.operations.edit.review import MemoryMerge, ProjectReview, Resolution
     from cortex.transforms.views.review import Item
 
-
-# -- The command `review`: contradictions, stale claims and proposed merges, and a person's word on each.
 
 ID_DIGITS = 8  # of some hundred items two agree in so many once in 400,000 reviews
 PLURALS = {
@@ -149,9 +142,6 @@ def _item_lines(item: Item) -> Iterator[str]:
         yield f"      but:   {item.detail}"
     if item.kind in ("merge", "global"):
         yield f"      into:  {excerpt(item.detail)}"
-
-
-# -- The commands `consolidate` and `checkpoint`: merge what says the same, or undo that.
 
 
 @command("consolidate", "Merge memories that say the same, or undo a merge.", place=80)

@@ -1,7 +1,4 @@
-"""
-The commands `team`, `push` and `pull`: memories shared with colleagues by git, or through a bucket or
-folder.
-"""
+"""The commands `team`, `push` and `pull`: memories shared by git, or through a bucket or folder."""
 
 from __future__ import annotations
 
@@ -10,15 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cortex.cli.answer import (
-    DRY_RUN,
-    PROJECT_OPTION,
-    Answer,
-    Listing,
-    can_ask,
-    command,
-    group,
-)
+from cortex.cli.answer import DRY_RUN, PROJECT_OPTION, Answer, Listing, can_ask, command, group
 from cortex.transforms.documents.team_memory import EVERYWHERE
 from cortex.transforms.errors import UsageError
 from cortex.transforms.vocabulary import ROLES
@@ -32,8 +21,6 @@ if TYPE_CHECKING:
     from cortex.flows.operations.share.share import MemberList, ProjectPush
     from cortex.flows.operations.share.team import TeamProposal, TeamStatus
 
-
-# -- The commands below `team` about its place: members and their roles, and the team's key.
 
 NO_ROLE = "none"
 
@@ -145,8 +132,6 @@ def _rows(listed: MemberList, names: list[str]) -> Iterator[Listing]:
         rows.append([each, listed.of(each).name, held, ", ".join(sorted(listed.pushed.get(each, ())))])
     yield Listing("Members", ["id", "name", "role", "shares"], rows)
 
-
-# -- The command `team`: proposes memories on a branch, and says what the team's memory holds.
 
 NOTHING_PROPOSED = "Nothing was proposed."
 ATTRIBUTES = "echo 'decisions.md merge=union' >> .gitattributes"
@@ -322,8 +307,6 @@ def _status_lines(shown: TeamStatus) -> Iterator[str]:
 for below in (members, grant, remove, key):
     team.add_command(below)
 
-
-# -- The commands `push` and `pull`: share memories with colleagues through a bucket or a folder.
 
 CHOOSE = "Choose projects: cortex config set share.projects NAME"
 

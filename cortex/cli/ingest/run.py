@@ -9,15 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cortex.cli.answer import (
-    ACCEPT_LOSS,
-    ENGINE,
-    PROJECT_OPTION,
-    Answer,
-    can_ask,
-    command,
-    size_of,
-)
+from cortex.cli.answer import ACCEPT_LOSS, ENGINE, PROJECT_OPTION, Answer, can_ask, command, size_of
 from cortex.cli.run_answer import report_answer, running
 from cortex.transforms.errors import UsageError
 from cortex.transforms.words.ages import counted
@@ -60,9 +52,6 @@ def nightly(context: Context, at: str | None, engine: str | None, accept_loss: b
             context, "nightly", engine=choice, progress=progress, accepts_loss=accept_loss
         )
     return report_answer(report)
-
-
-# -- The command `backfill`: reads old transcripts.
 
 
 @command("backfill", "Read old transcripts.", place=10)
@@ -132,9 +121,6 @@ def _planned(plan: BackfillPlan) -> Answer:
     return Answer({"would_read": data}, lines)
 
 
-# -- The command `import`: memories of a file into the store.
-
-
 @command("import", "Read memories from a file.", place=50)
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--own", is_flag=True, help="Trust the file: it is your own export from another machine.")
@@ -195,9 +181,6 @@ def _hints(result: ImportResult, file: Path) -> list[str]:
             "The contents of the file count as external: recall finds them, but no brief shows them."
         )
     return hints
-
-
-# -- The command `index-code`: keeps a description of a source file.
 
 
 @command("index-code", "Store searchable descriptions of source files.", place=40)

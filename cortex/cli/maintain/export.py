@@ -7,24 +7,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cortex.cli.answer import (
-    AS_OF,
-    PROJECT_OPTION,
-    Answer,
-    command,
-    hint,
-    size_of,
-    write_text,
-)
+from cortex.cli.answer import AS_OF, PROJECT_OPTION, Answer, command, hint, size_of, write_text
 from cortex.transforms.words.ages import counted
 
 if TYPE_CHECKING:
     from cortex.flows.context import Context
     from cortex.flows.operations.share.exchange import Restored
     from cortex.storage.copies.backup import Backup
-
-
-# -- The command `export`: memories out of a store.
 
 
 @command("export", "Write memories as JSON or Markdown.", place=30)
@@ -71,9 +60,6 @@ def export(
     )
 
 
-# -- The commands `backup` and `restore`: the store in one file.
-
-
 @command("backup", "Write the store to one file.", place=10)
 @click.argument("file", type=click.Path(path_type=Path))
 def backup(context: Context, file: Path) -> Answer:
@@ -118,9 +104,6 @@ def _answer(verb: str, file: Path, result: Restored) -> Answer:
         )
     size = size_of(backup.bytes)
     return Answer(data, [f"{verb}: {file}, {len(backup.files)} files, {size}; {rows}."], hints)
-
-
-# -- The commands `encrypt` and `decrypt`: encryption at rest.
 
 
 @command("encrypt", "Encrypt the lake on disk.", place=40)

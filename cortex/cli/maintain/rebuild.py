@@ -1,7 +1,4 @@
-"""
-The commands `rebuild` and `rederive`: tables from the lake again, or what today's extractor would make of
-it.
-"""
+"""The commands `rebuild` and `rederive`: tables from the lake, or what today's extractor makes of it."""
 
 from __future__ import annotations
 
@@ -10,15 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cortex.cli.answer import (
-    ACCEPT_LOSS,
-    PROJECT_OPTION,
-    Answer,
-    cell,
-    command,
-    hint,
-    progress_bar,
-)
+from cortex.cli.answer import ACCEPT_LOSS, PROJECT_OPTION, Answer, cell, command, hint, progress_bar
 from cortex.cli.run_answer import report_answer
 from cortex.transforms.errors import AuditFailed, UsageError
 from cortex.transforms.words.ages import counted
@@ -32,8 +21,6 @@ if TYPE_CHECKING:
     from cortex.flows.past.rebuilding import Comparison, Repair
     from cortex.flows.past.rederive import Proposal
 
-
-# -- The command `rebuild`: rebuilds the tables from the lake, or compares them with it.
 
 DIFFERENCES_SHOWN = 40
 
@@ -116,8 +103,6 @@ def _lines(comparison: Comparison) -> Iterator[str]:
     if not differences:
         yield f"Clean: {comparison.rows:,} rows match the lake."
 
-
-# -- The command `rederive`: what today's extractor would make of old sessions.
 
 LINES_SHOWN = 5
 

@@ -6,15 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cortex.cli.answer import (
-    NOTHING_FORGOTTEN,
-    Answer,
-    can_ask,
-    command,
-    copies_data,
-    copies_lines,
-    group,
-)
+from cortex.cli.answer import NOTHING_FORGOTTEN, Answer, can_ask, command, copies_data, copies_lines, group
 from cortex.hooks.prose.characters import displayed
 from cortex.transforms.errors import UsageError
 
@@ -24,9 +16,6 @@ if TYPE_CHECKING:
     from cortex.flows.context import Context
     from cortex.flows.operations.edit.projects import Projects
     from cortex.storage.projects.projects import Project
-
-
-# -- The command `projects`: lists, renames, merges and splits projects.
 
 
 @group("projects", "List, rename, merge and split projects.", place=10)
@@ -121,9 +110,6 @@ def split(context: Context, project: str) -> Answer:
         [f"{parted.project_id} is a project of its own again."],
         warnings=parted.applied.warnings,
     )
-
-
-# -- The command `reset`: all about a project is erased, once a person has agreed.
 
 
 @command("reset", "Erase everything about a project.", place=20)

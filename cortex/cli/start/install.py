@@ -11,13 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cortex.cli.answer import (
-    DRY_RUN,
-    Answer,
-    command,
-    current_home,
-    group,
-)
+from cortex.cli.answer import DRY_RUN, Answer, command, current_home, group
 from cortex.hooks.statusline import line
 
 if TYPE_CHECKING:
@@ -25,9 +19,6 @@ if TYPE_CHECKING:
 
     from cortex.flows.context import Context
     from cortex.flows.operations.maintain.setup import Schedule, SettingsChange
-
-
-# -- The commands `install` and `uninstall`: Cortex's hooks in the client's settings.
 
 
 @command("install", "Add the hooks to the client's settings.", place=30)
@@ -81,9 +72,6 @@ def change_answer(change: SettingsChange, *hints: str) -> Answer:
     return Answer(data, change.diff.splitlines(), [hint, *hints], warnings)
 
 
-# -- The command `statusline`: one line below the prompt, and its place in the client's settings.
-
-
 @group(
     "statusline",
     "Print a status line: memories, capture and context.",
@@ -121,9 +109,6 @@ def uninstall_status_line(context: Context, dry_run: bool) -> Answer:
     from cortex.flows.operations.maintain import setup
 
     return change_answer(setup.uninstall_status_line(dry_run=dry_run))
-
-
-# -- The commands `schedule …`: let the nightly run start by itself.
 
 
 @group("schedule", "Schedule the nightly run.", place=70)

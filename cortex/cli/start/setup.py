@@ -1,6 +1,4 @@
-"""
-The commands `setup`, `demo`, `doctor`, `completion` and `mcp`: the ways in, and whether all is in place.
-"""
+"""The commands `setup`, `demo`, `doctor`, `completion`, `mcp`: the ways in, and whether all is in place."""
 
 from __future__ import annotations
 
@@ -9,12 +7,7 @@ import os
 import tempfile
 import time
 from contextlib import suppress
-from dataclasses import (
-    asdict,
-    dataclass,
-    field,
-    replace,
-)
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from importlib.resources import as_file, files
 from pathlib import Path
@@ -48,8 +41,6 @@ if TYPE_CHECKING:
     from cortex.flows.operations.maintain.setup import ShownBrief, Surroundings, WriterOffer
     from cortex.flows.run_report import RunReport
 
-
-# -- The command `setup`: the one way in. It shows what it will do, does it, and ends with a real brief.
 
 STOP = "cortex config set models.writer none"
 HOOKS, TOOLS, READ, NIGHTLY = "hooks", "tools", "read", "nightly"
@@ -362,8 +353,6 @@ def _as_dict(surroundings: Surroundings, steps: dict[str, str]) -> dict[str, obj
     }
 
 
-# -- The command `demo`: a backfill, a brief and a recall on sample sessions, in a scratch store.
-
 # The day after the last sample session: plans fade within weeks, and the demo shows a living one.
 DEMO_DAY = datetime(2026, 10, 27, 9, tzinfo=UTC)
 DEMO_PROJECT = "tidepool"
@@ -390,9 +379,6 @@ def demo(context: Context, engine: str | None) -> None:
     say("\nThe scratch store is deleted. To read your own sessions: cortex setup")
 
 
-# -- The command `doctor`: how much of Cortex is at work here, and whether all that it needs is in place.
-
-
 @command("doctor", "Check that everything needed is in place.", place=80, takes_context=False)
 def doctor() -> Answer:
     """Show which parts of Cortex work here, check everything it needs, and say what to do next."""
@@ -408,8 +394,6 @@ def doctor() -> Answer:
         exit_code=0 if examination.is_sound else 1,
     )
 
-
-# -- The command `completion`: the script by which a shell completes commands, options and projects.
 
 SHELLS = ("bash", "zsh", "fish")
 
@@ -440,8 +424,6 @@ def completion(shell: str) -> Answer:
     script = kind(root, {}, "cortex", "_CORTEX_COMPLETE")
     return Answer({}, [script.source_template % script.source_vars()])
 
-
-# -- The command `mcp`: the memory for programs that speak the Model Context Protocol.
 
 # Set by Claude Code for what it starts.
 PROJECT_VARIABLE = "CLAUDE_PROJECT_DIR"

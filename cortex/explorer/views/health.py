@@ -14,31 +14,12 @@ import pyarrow.parquet as pq
 from starlette.responses import Response
 
 from cortex.explorer.actions import is_set_here, written
-from cortex.explorer.drawing import (
-    WIDE,
-    ChartBar,
-    ChartPoint,
-    bar_chart,
-    line_chart,
-    nice_top,
-)
-from cortex.explorer.page import (
-    PAGE_ROWS,
-    Page,
-    ViewRequest,
-    pager,
-)
+from cortex.explorer.drawing import WIDE, ChartBar, ChartPoint, bar_chart, line_chart, nice_top
+from cortex.explorer.page import PAGE_ROWS, Page, ViewRequest, pager
 from cortex.flows.operations.ask import listing, sql
 from cortex.flows.operations.ask.sql import QueryLimits, QueryResult
-from cortex.flows.operations.maintain import (
-    config,
-    cost,
-    doctor,
-    status,
-)
-from cortex.flows.operations.maintain import (
-    status as status_operation,
-)
+from cortex.flows.operations.maintain import config, cost, doctor, status
+from cortex.flows.operations.maintain import status as status_operation
 from cortex.flows.operations.maintain.config import Setting
 from cortex.flows.operations.maintain.status import Status
 from cortex.storage.published.published import VIEW_MEANINGS

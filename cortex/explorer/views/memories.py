@@ -3,26 +3,10 @@
 from collections.abc import Sequence
 
 from cortex.explorer.actions import FORGET_AGREED, going
-from cortex.explorer.drawing import (
-    ChartBar,
-    ChartPoint,
-    bar_chart,
-    line_chart,
-    picture,
-)
-from cortex.explorer.page import (
-    PAGE_ROWS,
-    Page,
-    ViewRequest,
-    pager,
-)
+from cortex.explorer.drawing import ChartBar, ChartPoint, bar_chart, line_chart, picture
+from cortex.explorer.page import PAGE_ROWS, Page, ViewRequest, pager
 from cortex.flows.operations.ask import browse, listing, memory_details
-from cortex.flows.operations.ask.browse import (
-    MAX_MATCHES,
-    Facet,
-    Filters,
-    TimelinePeriod,
-)
+from cortex.flows.operations.ask.browse import MAX_MATCHES, Facet, Filters, TimelinePeriod
 from cortex.flows.operations.ask.listing import Details
 from cortex.flows.operations.ask.memory_details import MAX_GRAPH_STEPS, GraphAround
 from cortex.flows.operations.edit import forget

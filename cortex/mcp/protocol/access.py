@@ -1,24 +1,12 @@
 """What a caller over HTTP may do: by the scopes of its token, and by its role in each project."""
 
-from collections.abc import (
-    Callable,
-    Iterable,
-    Mapping,
-    Sequence,
-)
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from cortex.mcp.tool_index import SCOPES_OF_TOOLS
-from cortex.transforms.vocabulary import (
-    ADMIN as ADMIN_ROLE,
-)
-from cortex.transforms.vocabulary import (
-    GLOBAL_SCOPE,
-    READER,
-    WRITER,
-    caller_role,
-)
+from cortex.transforms.vocabulary import ADMIN as ADMIN_ROLE
+from cortex.transforms.vocabulary import GLOBAL_SCOPE, READER, WRITER, caller_role
 
 # -- What a token must allow for a request: reading, writing, taking out, or everything.
 

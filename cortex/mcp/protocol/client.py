@@ -31,13 +31,7 @@ from cortex.mcp.protocol.access import (
 from cortex.mcp.protocol.call import ChoiceNeeded
 from cortex.mcp.protocol.idle_release import SharedModel
 from cortex.storage.settings.settings import Settings, load_settings
-from cortex.transforms.errors import (
-    CortexError,
-    InternalError,
-    RateLimited,
-    RoleMissing,
-    ScopeMissing,
-)
+from cortex.transforms.errors import CortexError, InternalError, RateLimited, RoleMissing, ScopeMissing
 from cortex.transforms.vocabulary import GLOBAL_SCOPE
 
 # -- The rate limit: a maximum number of calls within any minute, counted exactly even if they arrive at once.
@@ -73,8 +67,6 @@ class SlidingWindow:
         with self._lock:
             return not self._admitted_at or self.clock() - self._admitted_at[-1] >= WINDOW_SECONDS
 
-
-# -- A client: what it may see, how often it may call, and the note of each call.
 
 Performed = TypeVar("Performed")
 _log = logging.getLogger(__name__)

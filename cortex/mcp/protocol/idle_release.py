@@ -1,7 +1,4 @@
-"""
-What a server spends and gives back: the import of the protocol's package, memory and models while nobody
-calls.
-"""
+"""What a server spends and gives back: the import of the protocol, memory and models while nobody calls."""
 
 import ctypes
 import gc

@@ -19,12 +19,7 @@ from typing import Any
 
 from cortex.mcp.protocol.access import READ
 from cortex.mcp.protocol.call import ToolCall, ToolReply
-from cortex.transforms.errors import (
-    ArgumentMissing,
-    ArgumentOfWrongType,
-    ArgumentOutOfRange,
-    ArgumentUnknown,
-)
+from cortex.transforms.errors import ArgumentMissing, ArgumentOfWrongType, ArgumentOutOfRange, ArgumentUnknown
 from cortex.transforms.vocabulary import STATUSES, TRUSTS
 
 # -- What the schemas of tools are put together from.

@@ -1,13 +1,7 @@
 """Memories as a person looks through them: by a question, with facets and pages, or over time."""
 
 import re
-from collections.abc import (
-    Collection,
-    Iterable,
-    Iterator,
-    Mapping,
-    Sequence,
-)
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime, timedelta
 from functools import reduce
@@ -22,14 +16,7 @@ from cortex.flows.operations.ask.recall import search_only
 from cortex.flows.recalling.recall_search import RecallResult
 from cortex.storage.published.catalogue import GLOBAL_LABEL
 from cortex.transforms.errors import UsageError
-from cortex.transforms.schemas import (
-    GLOBAL_SCOPE,
-    MEMORIES,
-    MEMORY_TYPES,
-    STATUSES,
-    TRUSTS,
-    UTC_US,
-)
+from cortex.transforms.schemas import GLOBAL_SCOPE, MEMORIES, MEMORY_TYPES, STATUSES, TRUSTS, UTC_US
 from cortex.transforms.vocabulary import Row
 
 # -- Which values the memories of a search have, and how many of them: what a person narrows a search by.
@@ -165,8 +152,6 @@ def _values(
     shown += [pair for pair in pairs[FACET_VALUES:] if pair[0] == chosen]
     return [FacetValue(value, labels.get(value, value), n, value == chosen) for value, n in shown]
 
-
-# -- Memories as a person looks through them: by a question or without one, with facets and pages.
 
 # What a question may bring in: facets count over all of it.
 MAX_MATCHES = 100

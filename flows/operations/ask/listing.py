@@ -24,8 +24,6 @@ _LISTED = [
 # What a session without a typed prompt has in its place: `claude -p` and other programs send theirs.
 NO_PROMPT = f"({STARTED_BY_PROGRAM})"
 
-_SHOWN = (("memory", "memories", "memory_id"), ("session", "sessions", "session_id"))
-
 
 @dataclass(frozen=True)
 class Listed:
@@ -120,13 +118,13 @@ def numbers_of(context: Context, **where: Sequence[str]) -> dict[str, int]:
     return {row["session_id"]: row["number"] for row in rows}
 
 
-def last_sessions(context: Context, project: str | None = None, *, limit: int = 5) -> Listed:
-    """Return the last session of each project asked about; outside of any, of those last worked on."""
+def last_sessions(context: Context, project: str | None = None) -> Listed:
+    """Return the last session of each project asked about; outside of any, of the 5 last worked on."""
     sessions = list_sessions(context, project, limit=1_000_000)
     last: dict[str, Row] = {}
     for row in sessions.rows:
         last.setdefault(row["project_id"], row)
-    return Listed(list(last.values())[:limit], len(last), sessions.labels, sessions.project_ids)
+    return Listed(list(last.values())[:5], len(last), sessions.labels, sessions.project_ids)
 
 
 def memories_of_session(context: Context, session_id: str) -> list[Row]:

@@ -10,14 +10,7 @@ import pyarrow.compute as pc
 
 from cortex.flows.context import Context
 from cortex.flows.engines.runs import read_only_run
-from cortex.flows.operations.ask.browse import (
-    Columns,
-    both,
-    items_of,
-    places_of,
-    rows_with,
-    top_positions,
-)
+from cortex.flows.operations.ask.browse import Columns, both, items_of, places_of, rows_with, top_positions
 from cortex.flows.operations.ask.listing import related
 from cortex.flows.operations.ids import several, typed_id
 from cortex.flows.operations.lookup import (
@@ -151,11 +144,12 @@ def _order(linked: Linked) -> tuple[float, str, str, str]:
 
 # -- How sure a memory was over time: drawn from when it was said and its project's clock.
 
+CURVE_POINTS = 60
 DAY_MICROSECONDS = 86_400_000_000
 
 
 def confidence_curve(
-    memory: Row, clock: pa.Table, policy: Policy, now: datetime, *, points: int = 60
+    memory: Row, clock: pa.Table, policy: Policy, now: datetime
 ) -> list[tuple[datetime, float]]:
     """
     Return (instant, confidence from 0 to 1) from when a memory was first said up to `now`, in time order.
@@ -167,7 +161,7 @@ def confidence_curve(
     times = sorted({memory["created_at"], memory["updated_at"], *_dates(memory)})
     begin, half_life_days = times[0], _half_life_days(memory, policy)
     span = max(now - begin, timedelta(hours=1))
-    regular = [begin + span * at / (points - 1) for at in range(points)]
+    regular = [begin + span * at / (CURVE_POINTS - 1) for at in range(CURVE_POINTS)]
     before = [at - timedelta(microseconds=1) for at in times[1:]]
     instants = sorted({at for at in (*regular, *times, *before) if begin <= at <= now} or {begin})
     worked = _Worked(clock)
@@ -210,9 +204,6 @@ class _Worked:
             return 0
         since = (at - self._at[row]) / timedelta(microseconds=1)
         return self._worked[row] + min(since, self._runs[row])
-
-
-# -- Walks the links of a memory.
 
 
 @dataclass(frozen=True)

@@ -1,16 +1,8 @@
-"""
-Puts memories together: what is open or contradictory, why something is so, answers that cite their
-memories.
-"""
+"""Puts memories together: what is open or contradictory, why something is so, answers that cite them."""
 
 import re
 from collections import defaultdict
-from collections.abc import (
-    Collection,
-    Iterable,
-    Mapping,
-    Sequence,
-)
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -20,12 +12,7 @@ import pyarrow.compute as pc
 from cortex.flows.context import Context
 from cortex.flows.engines.runs import read_only_run
 from cortex.flows.operations.ask.recall import Recalled, recall
-from cortex.flows.operations.lookup import (
-    is_memory_id,
-    memory_by_id,
-    projects_of,
-    scopes_of,
-)
+from cortex.flows.operations.lookup import is_memory_id, memory_by_id, projects_of, scopes_of
 from cortex.flows.publishing.briefs import doubts_about
 from cortex.flows.recalling.recall_search import search_store
 from cortex.flows.run.run import Run
@@ -36,19 +23,9 @@ from cortex.transforms.brief.candidates import is_plan
 from cortex.transforms.errors import EmptyQuestion, NotFound
 from cortex.transforms.memory.reality import paths_in
 from cortex.transforms.policy import Policy
-from cortex.transforms.schemas import (
-    EDGES,
-    GLOBAL_SCOPE,
-    MEMORIES,
-    Row,
-)
+from cortex.transforms.schemas import EDGES, GLOBAL_SCOPE, MEMORIES, Row
 from cortex.transforms.search import query_terms
-from cortex.transforms.views.review import (
-    Item,
-    disputes,
-    stale_claims,
-    unresolved,
-)
+from cortex.transforms.views.review import Item, disputes, stale_claims, unresolved
 from cortex.transforms.words.facts import Vocabulary
 from cortex.transforms.words.sentences import excerpt
 
@@ -352,8 +329,7 @@ class CitedAnswer:
 class Reflection:
     """
     The unresolved points, by kind (open, contradictory, stale), newest first within a kind; with a question
-    its
-    answer, and then only the points that the recalled memories have a part in.
+    its answer, and then only the points that the recalled memories have a part in.
 
     `project_names` are by id; `warning` is that of the recall.
     """
@@ -491,8 +467,7 @@ def infer(
 
     A path is found by the files that memories name; a subject by its words, else by its meaning. What the
     decisions replaced and what replaced them belongs to the chain. Nothing is reinforced. Unless `narrated`
-    no language model is asked. Raises
-    EmptyQuestion, UnknownProject, NotFound for an empty store.
+    no language model is asked. Raises EmptyQuestion, UnknownProject, NotFound for an empty store.
     """
     store, policy = context.open_store(), context.policy
     if not looks_like_path(target) and not query_terms(target, policy):

@@ -25,13 +25,7 @@ from cortex.storage.published.published import ALL_NAMES, FROM_THE_LAKE
 from cortex.storage.published.sandboxed_sql import check_reads, database_of, database_of_store
 from cortex.storage.settings.settings import load_settings
 from cortex.transforms.errors import CortexError, QueryTooLong, UsageError
-from cortex.transforms.schemas import (
-    CALLS,
-    EVENTS,
-    GLOBAL_SCOPE,
-    JOURNAL,
-    TURNS,
-)
+from cortex.transforms.schemas import CALLS, EVENTS, GLOBAL_SCOPE, JOURNAL, TURNS
 from cortex.transforms.words.ages import start_of
 
 
@@ -49,8 +43,6 @@ def store_as_of(
         raise UsageError(f"{date} is in the future.", "Give today or an earlier day.")
     return as_of(run, day, run.readings.scopes() if scopes is None else scopes, searchable=searchable)
 
-
-# -- Runs a read-only query on the store's tables.
 
 TABLES_HINT = f"The tables: {', '.join(ALL_NAMES)}."
 

@@ -48,9 +48,6 @@ def apply_now(context: Context, stages: Sequence[Stage]) -> Applied:
     return Applied(True)
 
 
-# -- Operations that are repeated after a kill finish what was begun and journal nothing twice.
-
-
 def write_once(
     context: Context, store: Store, entry: Entry, scope: str, memory_id: str | None = None
 ) -> None:

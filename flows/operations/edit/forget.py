@@ -20,22 +20,11 @@ from cortex.storage.filesystem.place import remote_note
 from cortex.storage.store import Store
 from cortex.transforms.errors import NotFound, UsageError
 from cortex.transforms.journal_entries import Forget, entries_in
-from cortex.transforms.memory.forgetting import (
-    Phrases,
-    pending,
-    requested_memories,
-    tombstones_of,
-)
+from cortex.transforms.memory.forgetting import Phrases, pending, requested_memories, tombstones_of
 from cortex.transforms.memory.merged_projects import own_names
 from cortex.transforms.memory.team import TEAM_SOURCE
 from cortex.transforms.policy import Policy
-from cortex.transforms.schemas import (
-    GLOBAL_SCOPE,
-    JOURNAL,
-    TURNS,
-    Row,
-    values,
-)
+from cortex.transforms.schemas import GLOBAL_SCOPE, JOURNAL, TURNS, Row, values
 from cortex.transforms.words.ages import copies_of
 from cortex.transforms.words.sentences import excerpt
 
@@ -156,8 +145,6 @@ def _may_hold(copy: OutsideCopy, since: datetime | None) -> bool:
 def _in_words(copy: OutsideCopy) -> str:
     return _WORDS.get(copy.kind, "{place}").format(place=copy.place, day=copy.written_at[:10])
 
-
-# -- Forgets: a memory by its id or its words, a session, or all of a project; what would go is shown first.
 
 _COLUMNS = ["memory_id", "project_id", "memory_type", "text", "status", "merged_into"]
 

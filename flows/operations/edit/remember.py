@@ -11,24 +11,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cortex.flows.context import Context
-from cortex.flows.operations.edit.apply import (
-    Applied,
-    apply_now,
-    last_word,
-    write_once,
-)
+from cortex.flows.operations.edit.apply import Applied, apply_now, last_word, write_once
 from cortex.flows.operations.lookup import memory_of, project_of, session_here
 from cortex.flows.stages.order import APPLY
 from cortex.hooks.prose.plain import without_private
 from cortex.storage.filesystem.git import answer_of
 from cortex.storage.settings.reference import word_ranks
 from cortex.storage.store import Store
-from cortex.transforms.errors import (
-    DecisionContradicted,
-    LowQuality,
-    NotFound,
-    UsageError,
-)
+from cortex.transforms.errors import DecisionContradicted, LowQuality, NotFound, UsageError
 from cortex.transforms.journal_entries import (
     Confirm,
     Edit,
@@ -42,22 +32,10 @@ from cortex.transforms.journal_entries import (
 )
 from cortex.transforms.memory.fold import file_memory_id, memory_id
 from cortex.transforms.memory.link import at_odds_with
-from cortex.transforms.memory.quality import (
-    Known,
-    flaw_of,
-    flaw_of_lesson,
-    known_as,
-)
+from cortex.transforms.memory.quality import Known, flaw_of, flaw_of_lesson, known_as
 from cortex.transforms.policy import Policy
 from cortex.transforms.redaction.redact import redact
-from cortex.transforms.schemas import (
-    GLOBAL_SCOPE,
-    MEMORIES,
-    MEMORY_TYPES,
-    SOURCE_TYPES,
-    Row,
-    checked,
-)
+from cortex.transforms.schemas import GLOBAL_SCOPE, MEMORIES, MEMORY_TYPES, SOURCE_TYPES, Row, checked
 from cortex.transforms.words.prompt_injection import injection_reason
 from cortex.transforms.words.sentences import excerpt
 

@@ -11,19 +11,8 @@ from cortex.flows.run.run import Run
 from cortex.flows.stages.order import APPLY
 from cortex.storage.lake.encryption import EncryptionKey, make_in_keyring, make_key_file
 from cortex.storage.settings.config_file import ConfigFile, publish_hook_settings
-from cortex.storage.settings.setting_keys import (
-    AT_ONCE,
-    KEYS,
-    NEXT_RUN,
-    Key,
-    key_of,
-)
-from cortex.storage.settings.settings import (
-    Chosen,
-    chosen,
-    load_settings,
-    read_config,
-)
+from cortex.storage.settings.setting_keys import AT_ONCE, KEYS, NEXT_RUN, Key, key_of
+from cortex.storage.settings.settings import Chosen, chosen, load_settings, read_config
 from cortex.transforms.errors import UsageError
 from cortex.transforms.schemas import TURNS
 

@@ -23,34 +23,16 @@ from cortex.flows.reading.transcript_reader import read_turns
 from cortex.flows.run.run import Run
 from cortex.flows.transcript_batches import agent_of
 from cortex.storage.filesystem.files import modified_at
-from cortex.storage.model_calls import (
-    LOST,
-    OPEN,
-    SETTLED,
-    Attempt,
-    Spending,
-)
+from cortex.storage.model_calls import LOST, OPEN, SETTLED, Attempt, Spending
 from cortex.storage.settings.reference import read_prompt
 from cortex.storage.settings.settings import Settings
 from cortex.storage.staging.transcripts import START, open_transcript
 from cortex.transforms.errors import contained
-from cortex.transforms.schemas import (
-    EVENTS,
-    LINKS_PURPOSE,
-    REPLIES,
-    TURNS,
-)
+from cortex.transforms.schemas import EVENTS, LINKS_PURPOSE, REPLIES, TURNS
 from cortex.transforms.transcripts.transcript import Source
 from cortex.transforms.writer.pairs import LINKS_PROMPT
 from cortex.transforms.writer.rendering import estimated_tokens
-from cortex.transforms.writer.request import (
-    NANO,
-    SESSION_PROMPT,
-    ModelRequest,
-    Price,
-    price_of,
-    usd,
-)
+from cortex.transforms.writer.request import NANO, SESSION_PROMPT, ModelRequest, Price, price_of, usd
 from cortex.transforms.writer.session import SessionRequest, session_requests
 from cortex.transforms.writer.written import LAYER_PREFIX, SESSION_PURPOSE
 

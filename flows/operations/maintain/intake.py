@@ -7,13 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cortex.flows.context import Context
-from cortex.flows.engines.runs import (
-    Backfill,
-    execute,
-    grown,
-    look_for,
-    stage_all,
-)
+from cortex.flows.engines.runs import Backfill, execute, grown, look_for, stage_all
 from cortex.flows.operations.maintain.config import publish_settings
 from cortex.flows.run.run import Progress, no_progress
 from cortex.flows.run_report import RunReport

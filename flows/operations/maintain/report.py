@@ -26,15 +26,7 @@ from cortex.storage.published.catalogue import GLOBAL_LABEL, Catalogue
 from cortex.storage.store import Store
 from cortex.transforms.errors import NotFound, UsageError
 from cortex.transforms.memory.merged_projects import in_project
-from cortex.transforms.schemas import (
-    CALLS,
-    EPOCH,
-    EVENTS,
-    GLOBAL_SCOPE,
-    TURNS,
-    Row,
-    Table,
-)
+from cortex.transforms.schemas import CALLS, EPOCH, EVENTS, GLOBAL_SCOPE, TURNS, Row, Table
 from cortex.transforms.views import effect
 from cortex.transforms.views.metrics import session_metrics
 from cortex.transforms.words.ages import counted
@@ -309,9 +301,6 @@ def _title(month: str, labels: Sequence[str]) -> str:
     return f"{', '.join(labels) or 'All projects'}, {calendar.month_name[int(number)]} {year}"
 
 
-# -- How sessions went, by project.
-
-
 @dataclass(frozen=True)
 class ProjectStats:
     """A project's sessions as rows of METRICS, the oldest first, and its published brief's size in tokens."""
@@ -333,9 +322,6 @@ def read_stats(context: Context, project: str | None = None) -> list[ProjectStat
         rows = sorted(sessions.to_pylist(), key=lambda row: (row["began_at"] or EPOCH, row["session_id"]))
         stats.append(ProjectStats(each, labels[each.project_id], tokens, rows))
     return stats
-
-
-# -- What changed with memory: sessions before a project's first brief, after it, and after it without memory.
 
 
 @dataclass(frozen=True)

@@ -22,12 +22,7 @@ from cortex.storage.machine.client_program import (
     remove_plugin,
     remove_tools,
 )
-from cortex.storage.machine.schedule import (
-    SCHEDULERS,
-    Nightly,
-    Scheduler,
-    time_of_day,
-)
+from cortex.storage.machine.schedule import SCHEDULERS, Nightly, Scheduler, time_of_day
 from cortex.storage.published.reports import (
     EMBEDDED_BYTES_PER_SECOND,
     READ_BYTES_PER_SECOND,

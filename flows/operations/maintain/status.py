@@ -8,12 +8,7 @@ from cortex.flows.context import Context
 from cortex.storage.filesystem.files import folder_bytes
 from cortex.storage.lake.manifest import outdated
 from cortex.storage.machine.background_run import Background, background_state
-from cortex.storage.model_failure import (
-    WRITER,
-    ModelFailure,
-    hosted_failure,
-    read_failure,
-)
+from cortex.storage.model_failure import WRITER, ModelFailure, hosted_failure, read_failure
 from cortex.storage.published.catalogue import GLOBAL_LABEL, Catalogue
 from cortex.storage.published.reports import RunProgress, kept_reports, last_report, read_progress
 from cortex.storage.settings.settings import Settings

@@ -37,12 +37,7 @@ from cortex.transforms.documents.interchange import (
     moved,
     read_export,
 )
-from cortex.transforms.errors import (
-    NotFound,
-    StoreBusy,
-    UnknownProject,
-    UsageError,
-)
+from cortex.transforms.errors import NotFound, StoreBusy, UnknownProject, UsageError
 from cortex.transforms.journal_entries import (
     ActiveDays,
     Dismiss,
@@ -56,12 +51,7 @@ from cortex.transforms.journal_entries import (
 from cortex.transforms.memory.fold import import_of, memory_id
 from cortex.transforms.policy import Policy
 from cortex.transforms.redaction.redact import redact
-from cortex.transforms.schemas import (
-    GLOBAL_SCOPE,
-    JOURNAL,
-    Row,
-    values,
-)
+from cortex.transforms.schemas import GLOBAL_SCOPE, JOURNAL, Row, values
 from cortex.transforms.words.prompt_injection import injection_reason
 
 # -- Export and import of a store's memories: what leaves, what enters, and into which project.

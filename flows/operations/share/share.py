@@ -1,12 +1,7 @@
 """Shares memories through a place: what is pushed and pulled, the members, their roles, the team's key."""
 
 from collections import Counter
-from collections.abc import (
-    Container,
-    Iterable,
-    Mapping,
-    Sequence,
-)
+from collections.abc import Container, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -35,13 +30,7 @@ from cortex.transforms.documents.team_memory import (
     read_snapshot,
     snapshot_text,
 )
-from cortex.transforms.errors import (
-    FileDamaged,
-    KeyUnavailable,
-    NotFound,
-    RoleMissing,
-    UsageError,
-)
+from cortex.transforms.errors import FileDamaged, KeyUnavailable, NotFound, RoleMissing, UsageError
 from cortex.transforms.journal_entries import TeamFact
 from cortex.transforms.memory.fold import memory_id
 from cortex.transforms.memory.team import (

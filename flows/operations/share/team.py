@@ -1,7 +1,4 @@
-"""
-Team memory by git: memories proposed on a branch, what is merged or in conflict, decisions in a tracked
-file.
-"""
+"""Team memory by git: memories proposed on a branch, merged or in conflict; decisions in a tracked file."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -46,12 +43,7 @@ from cortex.transforms.identity import content_id
 from cortex.transforms.journal_entries import TeamFact
 from cortex.transforms.memory.fold import memory_id
 from cortex.transforms.memory.team import TEAM_SOURCE, forgotten_in, team_facts
-from cortex.transforms.schemas import (
-    GLOBAL_SCOPE,
-    MEMORY_TYPES,
-    Row,
-    checked,
-)
+from cortex.transforms.schemas import GLOBAL_SCOPE, MEMORY_TYPES, Row, checked
 from cortex.transforms.views.review import CONTRADICTION, disputes, unresolved
 from cortex.transforms.words.ages import authors_of, speaker_of
 

@@ -23,8 +23,6 @@ def _rows_read(policy: Policy) -> str:
     return repr(policy.rows_read_by("extract"))
 
 
-# -- A candidate: what one layer saw in a thread, on its way to a row of EVENTS.
-
 Turn = Mapping[str, Any]
 
 # Ends of the layers that read what a person typed or chose.

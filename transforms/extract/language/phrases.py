@@ -2,12 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import (
-    Collection,
-    Iterable,
-    Mapping,
-    Sequence,
-)
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property, lru_cache
 

@@ -4,12 +4,7 @@ import importlib
 import pkgutil
 from collections.abc import Iterable, Mapping
 
-from cortex.transforms.transcripts.assistants.parsed_turn import (
-    Adapter,
-    Assistant,
-    Head,
-    ParsedTurn,
-)
+from cortex.transforms.transcripts.assistants.parsed_turn import Adapter, Assistant, Head, ParsedTurn
 from cortex.transforms.transcripts.records import Record
 
 __all__ = [

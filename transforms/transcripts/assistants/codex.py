@@ -1,7 +1,4 @@
-"""
-Codex CLI: a line of a rollout file as turns, its tools by common names. What is known: docs/other-
-assistants.md.
-"""
+"""Codex CLI: a line of a rollout file as turns, its tools by common names; see docs/other-assistants.md."""
 
 import re
 import shlex
@@ -11,23 +8,19 @@ import orjson
 
 from cortex.hooks.prose.plain import has_private_tag, without_private
 from cortex.transforms.transcripts.assistants.parsed_turn import (
+    BARE_COMMAND,
     Adapter,
     Assistant,
     Head,
     ParsedTurn,
     asked,
     call,
+    fields_of,
     object_in,
     plan,
+    tool_result,
 )
-from cortex.transforms.transcripts.records import (
-    Record,
-    Utterance,
-    flat_text,
-    inside_tag,
-    spoken,
-    string,
-)
+from cortex.transforms.transcripts.records import Record, Utterance, flat_text, inside_tag, spoken, string
 
 # -- Codex CLI's tools under the names that the layers know, and how a call ended, read from its output.
 
@@ -64,12 +57,11 @@ _FAILED = re.compile(
 def call_of(item: Record) -> tuple[str, Record] | None:
     """Return the tool and the arguments of a call; None for an item that is not a call."""
     kind, name = string(item.get("type")), string(item.get("name"))
-    if kind == "local_shell_call":
+    if kind in ("local_shell_call", "web_search_call"):
         action = item.get("action")
-        return _shell(action.get("command"), action) if isinstance(action, Mapping) else None
-    if kind == "web_search_call":
-        action = item.get("action")
-        return ("WebSearch", action) if isinstance(action, Mapping) else None
+        if not isinstance(action, Mapping):
+            return None
+        return _shell(action.get("command"), action) if kind == "local_shell_call" else ("WebSearch", action)
     if kind == "custom_tool_call":
         return _from_text(name, string(item.get("input")))
     return _from_function(name, item) if kind == "function_call" else None
@@ -157,8 +149,7 @@ def result_of(output: object) -> tuple[str, str]:
     text = flat_text(output)
     fields = object_in(text)
     if fields is not None and isinstance(fields.get("output"), str):
-        meta = fields.get("metadata")
-        code = meta.get("exit_code") if isinstance(meta, Mapping) else None
+        code = fields_of(fields.get("metadata")).get("exit_code")
         return _ended(string(fields["output"]), code if isinstance(code, int) else None)
     if not text.startswith(_PREAMBLE):
         return _ended(text, None)
@@ -177,8 +168,6 @@ def _ended(text: str, code: int | None) -> tuple[str, str]:
         return text, "cancelled"
     return text, "error" if _FAILED.match(start) else "ok"
 
-
-# -- Codex CLI: a line of a rollout file as turns. What is known of the format: docs/other-assistants.md.
 
 # The first line since September 2025 (0.3x); before, a bare object that has no type.
 _META = re.compile(rb'\{\s*(?:"[a-z_]+":\s*(?:"[^"]*"|\d+),\s*){0,3}"type":\s*"session_meta"')
@@ -208,7 +197,6 @@ _SUMMARY = ("Another language model started to solve this problem", "<compaction
 _SHELL = "<user_shell_command>"
 _REQUEST = "## My request for Codex:"
 _OPENING = re.compile(r"<([A-Za-z][\w:-]*)[^>]*>")
-_BARE_COMMAND = re.compile(r"/[\w:-]+\Z")
 
 
 def is_own(start: bytes) -> bool:
@@ -222,7 +210,6 @@ def head_of(start: bytes, file: str) -> Head:
     record = object_in(first_line.decode("utf-8", "replace")) or {}
     payload = record.get("payload")
     meta = payload if isinstance(payload, Mapping) else record
-    git = meta.get("git")
     own_id = string(meta.get("id")) or None
     parent_id = _parent_of(meta)
     is_agent = parent_id is not None or _is_subagent(meta)
@@ -231,15 +218,14 @@ def head_of(start: bytes, file: str) -> Head:
         session_id=parent_id or own_id,
         agent_id=own_id if is_agent else None,
         cwd=string(meta.get("cwd")) or None,
-        git_branch=string(git.get("branch")) or None if isinstance(git, Mapping) else None,
+        git_branch=string(fields_of(meta.get("git")).get("branch")) or None,
         version=string(meta.get("cli_version")) or None,
         is_from_program=is_agent or meta.get("source") in ("exec", "mcp"),
     )
 
 
 def _is_subagent(meta: Record) -> bool:
-    source = meta.get("source")
-    return meta.get("thread_source") == "subagent" or (isinstance(source, Mapping) and "subagent" in source)
+    return meta.get("thread_source") == "subagent" or "subagent" in fields_of(meta.get("source"))
 
 
 def _parent_of(meta: Record) -> str | None:
@@ -249,7 +235,7 @@ def _parent_of(meta: Record) -> str | None:
         return parent
     value: object = meta.get("source")
     for key in ("subagent", "thread_spawn", "parent_thread_id"):
-        value = value.get(key) if isinstance(value, Mapping) else None
+        value = fields_of(value).get(key)
     return string(value) or None
 
 
@@ -260,7 +246,7 @@ def parsed_turns(record: Record, head: Head) -> list[ParsedTurn] | None:
         return []
     payload = record.get("payload")
     if kind == "compacted":
-        summary = string(payload.get("message")) if isinstance(payload, Mapping) else ""
+        summary = string(fields_of(payload).get("message"))
         return _with_envelope(spoken("summary", summary), record, {}, head)
     item = payload if kind == "response_item" else record if "payload" not in record else None
     if kind == "response_item" and not isinstance(item, Mapping):
@@ -273,9 +259,7 @@ def parsed_turns(record: Record, head: Head) -> list[ParsedTurn] | None:
 
 def folder_in(record: Record) -> str:
     """Return the folder of a turn's context, or of the environment that the model is named."""
-    payload = record.get("payload", record)
-    if not isinstance(payload, Mapping):
-        return ""
+    payload = fields_of(record.get("payload", record))
     if record.get("type") == "turn_context":
         return string(payload.get("cwd"))
     content = payload.get("content") if payload.get("role") == "user" else None
@@ -311,7 +295,7 @@ def _utterances(item: Record, head: Head) -> list[Utterance] | None:
     if kind.endswith("_call_output"):
         text, status = result_of(item.get("output"))
         use_id = string(item.get("call_id")) or None
-        return [Utterance("tool_result", without_private(text).strip(), None, use_id, None, status)]
+        return [tool_result(text, use_id, status)]
     name_and_input = call_of(item)
     if not name_and_input:
         return []
@@ -332,9 +316,7 @@ def _from_message(item: Record, head: Head) -> list[Utterance] | None:
 
 
 def _text_of(block: object) -> str:
-    return (
-        block if isinstance(block, str) else string(block.get("text")) if isinstance(block, Mapping) else ""
-    )
+    return block if isinstance(block, str) else string(fields_of(block).get("text"))
 
 
 def _from_user(texts: list[str], head: Head) -> list[Utterance]:
@@ -354,7 +336,7 @@ def _from_typed(text: str, head: Head) -> list[Utterance]:
         return spoken("summary", text)
     if _REQUEST in text:  # an editor tells its open files before
         text = text.partition(_REQUEST)[2].strip()
-    if text.startswith(_PROGRAMS_OWN) or _is_one_element(text) or _BARE_COMMAND.match(text):
+    if text.startswith(_PROGRAMS_OWN) or _is_one_element(text) or BARE_COMMAND.match(text):
         return []
     return asked("prompt", text, head)
 

@@ -1,7 +1,4 @@
-"""
-Copilot CLI: an event of a session as turns, its tools by common names. What is known: docs/other-
-assistants.md.
-"""
+"""Copilot CLI: an event of a session as turns, its tools by common names; see docs/other-assistants.md."""
 
 import re
 from collections.abc import Mapping
@@ -9,21 +6,19 @@ from collections.abc import Mapping
 from cortex.hooks.prose.plain import without_private
 from cortex.transforms.transcripts.assistants.codex import patched
 from cortex.transforms.transcripts.assistants.parsed_turn import (
+    BARE_COMMAND,
     Adapter,
     Assistant,
     Head,
     ParsedTurn,
     asked,
+    by_file_path,
     call,
+    fields_of,
     object_in,
+    tool_result,
 )
-from cortex.transforms.transcripts.records import (
-    Record,
-    Utterance,
-    flat_text,
-    spoken,
-    string,
-)
+from cortex.transforms.transcripts.records import Record, Utterance, flat_text, spoken, string
 
 # -- Copilot CLI's tools under the names that the layers know, and how a call ended.
 
@@ -62,10 +57,7 @@ def call_of(data: Record) -> tuple[str, Record]:
     name = _NAMES.get(name, name)
     if name == "TodoWrite":
         return name, {"todos": _steps(given.get("todos"))}
-    path = next((given[key] for key in _PATHS if string(given.get(key))), None)
-    if name in ("Read", "Write", "Edit") and path:
-        return name, {"file_path": path, **{key: value for key, value in given.items() if key not in _PATHS}}
-    return name, given
+    return name, by_file_path(name, given, _PATHS)
 
 
 def result_of(data: Record) -> tuple[str, str]:
@@ -101,8 +93,6 @@ def _steps(todos: object) -> list[Record]:
     return [{"content": step[2], "status": _STEP_STATUS.get(step[1], "in_progress")} for step in steps]
 
 
-# -- Copilot CLI: an event of a session as turns. What is known of the format: docs/other-assistants.md.
-
 # The first event; its keys may come in another order, its values before the type are short.
 _START = re.compile(
     rb'\{\s*(?:"(?:id|timestamp|parentId)":\s*(?:"[^"]{0,80}"|null),\s*){0,3}"type":\s*"session\.start"'
@@ -110,8 +100,6 @@ _START = re.compile(
 
 # Events about the program itself: most lines of a session, not worth parsing.
 SILENT = (b'{"type":"assistant.turn_', b'{"type":"hook.', b'{"type":"permission.')
-
-_BARE_COMMAND = re.compile(r"/[\w:-]+\Z")
 
 
 def is_own(start: bytes) -> bool:
@@ -122,8 +110,8 @@ def is_own(start: bytes) -> bool:
 def head_of(start: bytes, file: str) -> Head:
     """Return what the first event says of the session; nothing if it was cut."""
     record = object_in(start.partition(b"\n")[0].decode("utf-8", "replace")) or {}
-    meta = _object(record.get("data"))
-    place = _object(meta.get("context"))
+    meta = fields_of(record.get("data"))
+    place = fields_of(meta.get("context"))
     return Head(
         "copilot",
         session_id=string(meta.get("sessionId")) or None,
@@ -159,7 +147,7 @@ def _from_user(data: Record, head: Head, is_agent: bool) -> list[Utterance] | No
     if string(data.get("source")) not in ("", "user"):  # a skill's text, a program's reminder
         return []
     text = without_private(text).strip()
-    if not text or _BARE_COMMAND.match(text):
+    if not text or BARE_COMMAND.match(text):
         return []
     return spoken("program", text) if is_agent else asked("prompt", text, head)
 
@@ -178,8 +166,7 @@ def _from_call(data: Record, head: Head, is_agent: bool) -> list[Utterance] | No
 
 def _from_result(data: Record, head: Head, is_agent: bool) -> list[Utterance] | None:
     text, status = result_of(data)
-    use_id = string(data.get("toolCallId")) or None
-    return [Utterance("tool_result", without_private(text).strip(), None, use_id, None, status)]
+    return [tool_result(text, string(data.get("toolCallId")) or None, status)]
 
 
 def _from_compaction(data: Record, head: Head, is_agent: bool) -> list[Utterance] | None:
@@ -193,10 +180,6 @@ _READERS = {
     "tool.execution_complete": _from_result,
     "session.compaction_complete": _from_compaction,
 }
-
-
-def _object(value: object) -> Record:
-    return value if isinstance(value, Mapping) else {}
 
 
 ASSISTANT = Assistant(

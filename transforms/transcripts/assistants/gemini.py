@@ -1,7 +1,4 @@
-"""
-Gemini CLI: a message of a chat file as turns, its tools by common names. What is known: docs/other-
-assistants.md.
-"""
+"""Gemini CLI: a message of a chat file as turns, its tools by common names; see docs/other-assistants.md."""
 
 import json
 import re
@@ -16,16 +13,14 @@ from cortex.transforms.transcripts.assistants.parsed_turn import (
     Head,
     ParsedTurn,
     asked,
+    by_file_path,
     call,
+    fields_of,
     object_in,
     plan,
+    tool_result,
 )
-from cortex.transforms.transcripts.records import (
-    Record,
-    Utterance,
-    spoken,
-    string,
-)
+from cortex.transforms.transcripts.records import Record, Utterance, spoken, string
 
 # -- Gemini CLI's tools under the names that the layers know, and how a call ended.
 
@@ -69,13 +64,10 @@ def named(name: str) -> str:
 
 def given_to(name: str, arguments: object) -> Record:
     """Return a call's arguments under the names that the layers know."""
-    given = arguments if isinstance(arguments, Mapping) else {}
+    given = fields_of(arguments)
     if name == "TodoWrite":
         return plan(given.get("todos"), "description")
-    path = next((given[key] for key in _PATHS if string(given.get(key))), None)
-    if name in ("Read", "Write", "Edit") and path:
-        return {"file_path": path, **{key: value for key, value in given.items() if key not in _PATHS}}
-    return given
+    return by_file_path(name, given, _PATHS)
 
 
 def result_of(done: Record, name: str) -> tuple[str, str] | None:
@@ -113,8 +105,7 @@ def _part_text(part: object) -> str:
         return part
     if not isinstance(part, Mapping):
         return ""
-    answered = part.get("functionResponse")
-    response = answered.get("response") if isinstance(answered, Mapping) else None
+    response = fields_of(part.get("functionResponse")).get("response")
     if isinstance(response, Mapping):
         return string(response.get("output")) or string(response.get("error"))
     return string(part.get("text"))
@@ -134,8 +125,6 @@ def choices_of(given: Record, text: str) -> str:
     ]
     return "\n".join(lines)
 
-
-# -- Gemini CLI: a message of a chat file as turns. What is known of the format: docs/other-assistants.md.
 
 # Both keys in the first object of the file, before any message.
 _SESSION = re.compile(rb'"sessionId":\s*"([^"]+)"')
@@ -300,15 +289,11 @@ def _calls(calls: object, message_id: str) -> Iterator[tuple[object, Utterance]]
         yield each.get("timestamp"), call(name, use_id, given)
         ended = result_of(each, name)
         if ended is not None:
-            text, status = ended
             is_external = name in ("WebSearch", "WebFetch") or name.startswith("mcp__")
-            text = without_private(text).strip()
-            yield (
-                each.get("timestamp"),
-                Utterance("tool_result", text, None, use_id, None, status, is_external=is_external),
-            )
-            if name == "AskUserQuestion" and status == "ok":
-                for utterance in spoken("choice", choices_of(given, text), use_id):
+            returned = tool_result(ended[0], use_id, ended[1], is_external=is_external)
+            yield each.get("timestamp"), returned
+            if name == "AskUserQuestion" and returned.tool_status == "ok":
+                for utterance in spoken("choice", choices_of(given, returned.text), use_id):
                     yield each.get("timestamp"), utterance
 
 

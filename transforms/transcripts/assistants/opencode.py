@@ -15,13 +15,16 @@ import orjson
 from cortex.hooks.prose.plain import without_private
 from cortex.transforms.transcripts.assistants.codex import patched
 from cortex.transforms.transcripts.assistants.parsed_turn import (
+    BARE_COMMAND,
     Adapter,
     Assistant,
     Head,
     ParsedTurn,
     asked,
     call,
+    fields_of,
     plan,
+    tool_result,
 )
 from cortex.transforms.transcripts.records import Record, Utterance, spoken, string
 
@@ -66,7 +69,7 @@ def call_of(name: str, given: object) -> tuple[str, Record]:
     ('mcp__tides_levels', {})
     """
     name = _NAMES.get(name, f"mcp__{name}")
-    fields: dict[str, object] = {_KEYS.get(key, key): value for key, value in _object(given).items()}
+    fields: dict[str, object] = {_KEYS.get(key, key): value for key, value in fields_of(given).items()}
     if name == "apply_patch":
         return patched(string(fields.get("patchText")))
     if name == "TodoWrite":
@@ -85,12 +88,12 @@ def result_of(state: Record) -> tuple[str, str] | None:
     """
     status, error = state.get("status"), state.get("error")
     if status == "error":
-        text = string(_object(error).get("message")) or string(error) or _text(state)
+        text = string(fields_of(error).get("message")) or string(error) or _text(state)
         refused = "rejected" if text.startswith(_REFUSED) else "error"
         return text, "cancelled" if text.startswith(_ABORTED) else refused
     if status != "completed":
         return None
-    exit_code, text = _object(state.get("metadata")).get("exit"), _text(state)
+    exit_code, text = fields_of(state.get("metadata")).get("exit"), _text(state)
     if isinstance(exit_code, int) and exit_code:
         return f"Exit code {exit_code}\n{text}", "error"
     return text, "ok"
@@ -99,15 +102,12 @@ def result_of(state: Record) -> tuple[str, str] | None:
 def _text(state: Record) -> str:
     """Return the output of a call: a string up to opencode 1, parts of text since 2."""
     content = state.get("content")
-    parts = [string(_object(part).get("text")) for part in content] if isinstance(content, list) else []
+    parts = [string(fields_of(part).get("text")) for part in content] if isinstance(content, list) else []
     return string(state.get("output")) or "\n".join(filter(None, parts))
 
 
-# -- opencode: a message as turns. What is known of the format: docs/other-assistants.md.
-
 _START = re.compile(rb'\{\s*"info":\s*\{\s*"id":\s*"(ses_\w+)"')
 _FIELD = rb'"%s":\s*("(?:[^"\\]|\\.)*")'
-_BARE_COMMAND = re.compile(r"/[\w:-]+\Z")
 
 
 def is_own(start: bytes) -> bool:
@@ -159,7 +159,7 @@ def parsed_turns(record: Record, head: Head) -> list[ParsedTurn] | None:
     kind = string(info.get("role")) or string(info.get("type"))
     if not message_id or not kind:
         return None
-    said_at = _instant(_object(info.get("time")).get("created"))
+    said_at = _instant(fields_of(info.get("time")).get("created"))
     if kind != "assistant":
         envelope = head.envelope(said_at)
         return [
@@ -169,7 +169,7 @@ def parsed_turns(record: Record, head: Head) -> list[ParsedTurn] | None:
     return [
         ParsedTurn(envelope, utterance, message_id)
         for part in parts
-        for utterance in _from_part(_object(part), message_id, is_summary=info.get("summary") is True)
+        for utterance in _from_part(fields_of(part), message_id, is_summary=info.get("summary") is True)
     ]
 
 
@@ -183,13 +183,13 @@ def _from_user(kind: str, info: Record, parts: list[object], head: Head) -> list
         return []
     typed = [
         string(part.get("text"))
-        for part in map(_object, parts)
+        for part in map(fields_of, parts)
         if part.get("type") == "text"
         and part.get("synthetic") is not True
         and part.get("ignored") is not True
     ]
     text = without_private("\n".join(typed) or string(info.get("text"))).strip()
-    return [] if _BARE_COMMAND.match(text) else asked("prompt", text, head)
+    return [] if BARE_COMMAND.match(text) else asked("prompt", text, head)
 
 
 def _from_part(part: Record, message_id: str, *, is_summary: bool) -> Iterator[Utterance]:
@@ -204,15 +204,15 @@ def _from_part(part: Record, message_id: str, *, is_summary: bool) -> Iterator[U
 
 def _from_tool(part: Record, message_id: str) -> Iterator[Utterance]:
     """Yield a call, and its result once it has ended: both stand in one part, which is written again."""
-    state = _object(part.get("state"))
+    state = fields_of(part.get("state"))
     name, given = call_of(string(part.get("tool")) or string(part.get("name")), state.get("input"))
     # The id is the provider's, who may count from 1 in each message.
     use_id = f"{message_id}:{string(part.get('callID')) or string(part.get('id'))}"
     yield call(name, use_id, given)
     ended = result_of(state)
     if ended is not None:
-        text, is_external = without_private(ended[0]).strip(), name.startswith(("Web", "mcp__"))
-        yield Utterance("tool_result", text, None, use_id, None, ended[1], is_external=is_external)
+        text, status = ended
+        yield tool_result(text, use_id, status, is_external=name.startswith(("Web", "mcp__")))
 
 
 def _instant(milliseconds: object) -> str | None:
@@ -221,10 +221,6 @@ def _instant(milliseconds: object) -> str | None:
         return datetime.fromtimestamp(float(str(milliseconds)) / 1000, UTC).isoformat()
     except (ValueError, OverflowError, OSError):
         return None
-
-
-def _object(value: object) -> Record:
-    return value if isinstance(value, Mapping) else {}
 
 
 ASSISTANT = Assistant(

@@ -7,7 +7,11 @@ from typing import NamedTuple
 
 import orjson
 
-from cortex.transforms.transcripts.records import Record, Utterance, spoken
+from cortex.hooks.prose.plain import without_private
+from cortex.transforms.transcripts.records import Record, Utterance, spoken, string
+
+# A command of the program itself, which says nothing.
+BARE_COMMAND = re.compile(r"/[\w:-]+\Z")
 
 
 @dataclass(frozen=True)
@@ -59,9 +63,8 @@ class Adapter:
 
     `is_own` says of a file's first bytes whether they are its own, `head_of` what they say of all of it (with
     the file's path), `parsed_turns` gives the turns of a record: none for bookkeeping, None for a shape that
-    is not
-    known. A line that begins as in `silent` holds none. `lines_of` gives the lines of a file that is one JSON
-    document, `folder_in` the folder in which a record says that the session goes on.
+    is not known. A line that begins as in `silent` holds none. `lines_of` gives the lines of a file that is
+    one JSON document, `folder_in` the folder in which a record says that the session goes on.
     """
 
     is_own: Callable[[bytes], bool]
@@ -99,6 +102,25 @@ def asked(kind: str, text: str, head: Head) -> list[Utterance]:
 def call(name: str, use_id: str | None, given: Record) -> Utterance:
     """Return the turn of a tool call, under the name and arguments by which the layers know it."""
     return Utterance("tool_call", "", name, use_id, given)
+
+
+def tool_result(text: str, use_id: str | None, status: str, *, is_external: bool = False) -> Utterance:
+    """Return the turn of what came back from a call."""
+    text = without_private(text).strip()
+    return Utterance("tool_result", text, None, use_id, None, status, is_external=is_external)
+
+
+def fields_of(value: object) -> Record:
+    """Return `value` if it is an object, {} if the record has something else in its place."""
+    return value if isinstance(value, Mapping) else {}
+
+
+def by_file_path(tool: str, given: Record, keys: tuple[str, ...]) -> Record:
+    """Return the arguments of a tool for one file, whose path goes by one of `keys`, with it as file_path."""
+    path = next((given[key] for key in keys if string(given.get(key))), None)
+    if tool not in ("Read", "Write", "Edit") or not path:
+        return given
+    return {"file_path": path, **{key: value for key, value in given.items() if key not in keys}}
 
 
 def object_in(text: object) -> Mapping[str, object] | None:

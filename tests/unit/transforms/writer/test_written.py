@@ -9,7 +9,7 @@ from cortex.storage.settings.reference import read_policy, read_prompt
 from cortex.transforms.extract.events import extract_events
 from cortex.transforms.schemas import EVENTS, REPLIES
 from cortex.transforms.writer.answer import parsed_answer
-from cortex.transforms.writer.request import SESSION_PROMPT
+from cortex.transforms.writer.request import SESSION_PROMPT, Reply
 from cortex.transforms.writer.session import session_requests
 from cortex.transforms.writer.written import reply_row, with_written
 from tests.examples import cases
@@ -63,8 +63,8 @@ OUTCOME = {"goal": "Store whale songs", "outcome": "The buoys write to Postgres 
 def replies(*facts, rows=SESSION, outcome=OUTCOME, text=None, **chosen):
     (asked,) = session_requests(turns(*rows), (), POLICY, "claude-haiku-5-5", PROMPT)
     text = json.dumps({"outcome": outcome, "facts": list(facts)}) if text is None else text
-    row = reply_row(asked, text=text, provider="recorded", stop_reason="end_turn", asked_at=ASKED_AT)
-    return REPLIES.of([row | chosen])
+    reply = Reply(asked.request.request_id, "recorded", asked.request.model, text, "end_turn", 0, 0, 0.0)
+    return REPLIES.of([reply_row(asked, reply, ASKED_AT) | chosen])
 
 
 def written(*facts, rows=SESSION, settled=(), **chosen):
