@@ -17,6 +17,7 @@ from cortex.flows.run.run import Run, stage
 from cortex.flows.stages.embed import searchable
 from cortex.hooks.tokens import tokens_in
 from cortex.storage.lake.manifest import REPLACED_BY, Manifest, RefusedLoss
+from cortex.transforms.brief.explanation import STATEMENTS_HEADING
 from cortex.transforms.errors import LossRefused
 from cortex.transforms.journal_entries import (
     Forget,
@@ -268,9 +269,8 @@ def guard_briefs(run: Run, briefs: Mapping[str, str], wiped: Iterable[str]) -> s
 
     What a new line displaces is no loss, nor is one that goes with an erasure (`wiped` names these scopes)
     or with a smaller budget, nor are as many lines as facts of the rules were replaced by a language
-    model's, or
-    were prose of the assistant alone. A
-    brief that would tell nothing any more is held back all the same.
+    model's, or were prose of the assistant alone, nor statements of the user once a model has read the
+    project. A brief that would tell nothing any more is held back all the same.
     """
     losses, replaced_by_model, untold = (
         [],
@@ -282,6 +282,8 @@ def guard_briefs(run: Run, briefs: Mapping[str, str], wiped: Iterable[str]) -> s
         before, after = shown_lines_of(published), shown_lines_of(brief)
         is_asked_for = project_id in wiped or tokens_in(published) > run.brief_tokens(project_id)
         expected = lines_replaced_by_model(replaced_by_model, project_id) if after else 0
+        if after and run.is_read_by_model(project_id):
+            expected += shown_lines_of(published.partition(f"## {STATEMENTS_HEADING}\n")[2])
         expected += lines_replaced_by_model(untold, project_id)
         lost = 0 if is_asked_for else max(0, before - after - expected)
         losses.append(Loss(project_id, lost, before))

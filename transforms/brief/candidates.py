@@ -40,6 +40,8 @@ from cortex.transforms.brief.wording import (
 )
 from cortex.transforms.database import query
 from cortex.transforms.extract.language.candidate import PERSONS_LAYERS, TAG_LAYER
+from cortex.transforms.extract.language.phrases import Phrasebook
+from cortex.transforms.extract.user_statements import is_injected
 from cortex.transforms.memory.lifecycle import sessions_of
 from cortex.transforms.memory.quality import brief_wording, reason_not_alone
 from cortex.transforms.policy import Policy
@@ -305,6 +307,11 @@ class LineCandidate:
     sessions_since: int = 0
     tier: str | None = None
     place: int | None = None  # in the order that a language model gave; what it has not seen comes before
+
+    @property
+    def name(self) -> str:
+        """What a reason calls it: its memory's id, or what it is where no memory stands behind it."""
+        return self.choice.memory_id[:8] or "another statement"
 
     def decide(self, text: str, is_shown: bool, reason: str) -> None:
         """Note whether the candidate was taken, and why."""
@@ -576,7 +583,8 @@ def statement_candidates(passages: pa.Table, memories: pa.Table, policy: Policy)
     """
     Return the statements that a person typed in PASSAGES of a project, of one subject the newest.
 
-    A turn of MEMORIES that a later word overtook is left out, and so are questions: their answers count.
+    A turn of MEMORIES that a later word overtook is left out, and so are questions: their answers count. Of a
+    prompt with an injection nothing is quoted, and nothing that was chosen: the assistant worded it.
     """
     overtaken = {
         place["turn_id"]
@@ -587,11 +595,14 @@ def statement_candidates(passages: pa.Table, memories: pa.Table, policy: Policy)
     }
     last = passages.group_by("file").aggregate([("line", "max")])
     last_lines = dict(zip(values(last, "file"), values(last, "line_max"), strict=True))
-    spoken = (pc.field("trust") == "user") & pc.field("kind").isin(PEOPLE_KINDS)
-    rows = passages.filter(spoken)
+    typed = pc.field("kind").isin(PEOPLE_KINDS) & (pc.field("kind") != "choice")
+    spoken = passages.filter((pc.field("trust") == "user") & typed)
+    rows = spoken.sort_by([("file", "ascending"), ("seq", "ascending")]).to_pylist()
+    phrases = Phrasebook.of(policy)
+    injected = {row["turn_id"] for row in rows if is_injected(row["text"], phrases)}
     candidates: list[LineCandidate] = []
-    for row in rows.sort_by([("file", "ascending"), ("seq", "ascending")]).to_pylist():
-        if row["turn_id"] in overtaken or not row["said_at"]:
+    for row in rows:
+        if row["turn_id"] in overtaken | injected or not row["said_at"]:
             continue
         for text in map(
             on_one_line, quotable_statements(prose_of(row["text"], is_persons=True), is_persons=True)
@@ -657,7 +668,7 @@ def _keep_newest_of_subject(
             and is_same_subject(candidate.subject, o.subject, share=share, least_words=least)
         ]
         if same and not candidate.is_on_purpose:
-            candidate.leave_out(f"same subject as {same[0].choice.memory_id[:8]}, which is newer")
+            candidate.leave_out(f"same subject as {same[0].name}, which is newer")
         else:
             kept.append(candidate)
 

@@ -132,14 +132,10 @@ class BriefBudget:
         same_words_from = self.policy.threshold("brief_same_words")
         for other in self.lines if candidate.forms else ():
             if self._is_same(candidate, other, same_words_from):
-                candidate.decide(
-                    candidate.choice.text, False, f"says the same as {other.choice.memory_id[:8]}"
-                )
+                candidate.decide(candidate.choice.text, False, f"says the same as {other.name}")
                 return
             if self._is_one_subject(candidate, other):
-                candidate.decide(
-                    candidate.choice.text, False, f"same subject as {other.choice.memory_id[:8]}, told above"
-                )
+                candidate.decide(candidate.choice.text, False, f"same subject as {other.name}, told above")
                 return
         is_passed_over = (
             candidate.section == "decision" and candidate.place is None and self._has_newer_left_out
