@@ -4,9 +4,12 @@ from dataclasses import replace
 
 import pytest
 
+from cortex.flows.engines.runs import opened
 from cortex.flows.operations.edit import forget
+from cortex.flows.past.rebuilding import rebuild
 from cortex.hooks.prose.plain import CLOSING
 from cortex.transforms.brief.explanation import STATEMENTS_HEADING
+from cortex.transforms.errors import NotFound
 from tests.bench import NOW, Bench, words_for_a_model
 from tests.model_server import ModelServer, always
 from tests.present import clock_at
@@ -76,12 +79,14 @@ def test_private_words_are_not_quoted(bench):
     assert quoted(bench) == [BOARD]
 
 
-def test_a_forgotten_session_leaves_the_brief_and_every_file(bench):
+def test_words_in_no_memory_name_their_session_and_forgotten_it_leaves_the_brief_and_every_file(bench):
     talk = Talk().user(HOSTING).assistant("Yes.")
     talk.write(bench.projects)
     Talk("s2").user(BOARD).assistant("Yes.").write(bench.projects)
     bench.begin()
     assert set(quoted(bench)) == {HOSTING, BOARD}
+    with pytest.raises(NotFound, match=f"cortex forget --session {talk.session_id}"):
+        forget.forget(bench.context, "Marek, Gdynia, boxes", project="kelp")
     forget.forget_session(bench.context, talk.session_id)
     assert quoted(bench) == [BOARD]
     assert traces(bench.home, "Gdynia") == []
@@ -94,13 +99,16 @@ def test_a_tag_of_the_client_in_a_statement_closes_nothing(bench):
     assert "</" not in line
 
 
-def test_a_brief_with_statements_is_the_same_again_and_on_that_day(bench):
+def test_a_brief_with_statements_is_the_same_again_and_rebuilt(bench):
     Talk().user(HOSTING).assistant("Yes.").user(BOARD).assistant("Yes.").write(bench.projects)
     bench.begin()
     (project,) = bench.store.projects.all()
     brief = bench.store.published.brief(project.project_id)
     assert CLOSING in brief
     bench.run("nightly")
+    assert bench.store.published.brief(project.project_id) == brief
+    with opened("rebuild", bench.context) as run:
+        rebuild(run)
     assert bench.store.published.brief(project.project_id) == brief
 
 
