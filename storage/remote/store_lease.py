@@ -30,8 +30,7 @@ def lease(home: Path) -> Iterator[None]:
     Hold the store's lease while the block runs.
 
     That of a copy is held where the store is too, and the copy brought in step first. Raises StoreBusy when
-    another run holds it; LeaseLost and StoreUnreachable for a
-    copy.
+    another run holds it; LeaseLost and StoreUnreachable for a copy.
     """
     with own_lock(home):
         if not is_copy(home):
