@@ -575,8 +575,16 @@ def _without_dependent_forms(candidate: LineCandidate, policy: Policy) -> str:
 # What the user said: without a language model it takes what other lines leave of the budget
 
 
-# What a person or a later word took back.
-TAKEN_BACK = ("superseded", "pruned")
+STANDING_COLUMNS = ("status", "valid_until", "source_type", "merged_into", "archived_at", "recorded_at")
+
+
+def _is_taken_back(row: Row) -> bool:
+    """Return whether a person or a later word took back what a memory was said in, or a person edited it."""
+    if row["valid_until"] or row["status"] in ("superseded", "pruned"):
+        return True
+    # Age archives on a day of its own; what a person does is recorded then.
+    is_archived = row["status"] == "archived" and row["archived_at"] == row["recorded_at"]
+    return row["source_type"] == "explicit" or (is_archived and not row["merged_into"])
 
 
 def statement_candidates(passages: pa.Table, memories: pa.Table, policy: Policy) -> list[LineCandidate]:
@@ -586,10 +594,11 @@ def statement_candidates(passages: pa.Table, memories: pa.Table, policy: Policy)
     A turn of MEMORIES that a later word overtook is left out, and so are questions: their answers count. Of a
     prompt with an injection nothing is quoted, and nothing that was chosen: the assistant worded it.
     """
+    columns = [*STANDING_COLUMNS, "evidence"]
     overtaken = {
         place["turn_id"]
-        for row in memories.select(["status", "valid_until", "trust", "evidence"]).to_pylist()
-        if row["valid_until"] or row["status"] in TAKEN_BACK
+        for row in memories.select(columns).to_pylist()
+        if _is_taken_back(row)
         for place in row["evidence"]
         if place["layer"].endswith(PERSONS_LAYERS)
     }

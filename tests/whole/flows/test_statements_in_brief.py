@@ -5,11 +5,12 @@ from dataclasses import replace
 import pytest
 
 from cortex.flows.engines.runs import opened
-from cortex.flows.operations.edit import forget
+from cortex.flows.operations.edit import forget, remember
 from cortex.flows.past.rebuilding import rebuild
 from cortex.hooks.prose.plain import CLOSING
 from cortex.transforms.brief.explanation import STATEMENTS_HEADING
 from cortex.transforms.errors import NotFound
+from cortex.transforms.journal_entries import Archive
 from tests.bench import NOW, Bench, words_for_a_model
 from tests.model_server import ModelServer, always
 from tests.present import clock_at
@@ -19,6 +20,7 @@ from tests.whole.flows.test_writing import FACT, WritingBench, answers
 
 HOSTING = "Marek runs the boxes in Gdynia and only patches postgres, so the queue has to live in there"
 BOARD = "the lighthouse board shows levels in feet on Sundays, the fishermen asked for that in spring"
+RULE = "Always store levels of the harbour gauges as whole millimetres in the archive table."
 
 
 @pytest.fixture(autouse=True)
@@ -65,6 +67,20 @@ def test_a_question_of_the_assistant_is_not_quoted_with_the_answer(bench):
     talk.records[-1]["toolUseResult"] = {"questions": [{"question": question}], "answers": answers}
     talk.assistant("Done.").write(bench.projects)
     bench.begin()
+    assert quoted(bench) == [BOARD]
+
+
+@pytest.mark.parametrize("change", ["edit", "archive"])
+def test_words_whose_fact_a_person_edited_or_archived_are_not_quoted(bench, change):
+    Talk().user(RULE).assistant("Yes.").user(BOARD).assistant("Yes.").write(bench.projects)
+    bench.begin()
+    [memory] = bench.memories()
+    name, scope = memory["memory_id"], memory["project_id"]
+    if change == "edit":
+        remember.edit(bench.context, name, "Put readings into one column named depth.")
+    else:
+        bench.store.journal.write(Archive().to_row(scope, recorded_at=NOW, memory_id=name))
+    bench.run()
     assert quoted(bench) == [BOARD]
 
 
