@@ -269,8 +269,9 @@ def guard_briefs(run: Run, briefs: Mapping[str, str], wiped: Iterable[str]) -> s
 
     What a new line displaces is no loss, nor is one that goes with an erasure (`wiped` names these scopes)
     or with a smaller budget, nor are as many lines as facts of the rules were replaced by a language
-    model's, or were prose of the assistant alone, nor statements of the user once a model has read the
-    project. A brief that would tell nothing any more is held back all the same.
+    model's, or were prose of the assistant alone. Statements of the user only fill what room is left: where
+    they are rewound, or a model reads the project, nothing is lost. A brief that would tell nothing any more
+    is held back all the same.
     """
     losses, replaced_by_model, untold = (
         [],
@@ -279,11 +280,10 @@ def guard_briefs(run: Run, briefs: Mapping[str, str], wiped: Iterable[str]) -> s
     )
     for project_id, brief in briefs.items():
         published = run.store.published.brief(project_id)
-        before, after = shown_lines_of(published), shown_lines_of(brief)
+        after = shown_lines_of(brief)
+        before = shown_lines_of(published.partition(f"## {STATEMENTS_HEADING}\n")[0] if after else published)
         is_asked_for = project_id in wiped or tokens_in(published) > run.brief_tokens(project_id)
         expected = lines_replaced_by_model(replaced_by_model, project_id) if after else 0
-        if after and run.is_read_by_model(project_id):
-            expected += shown_lines_of(published.partition(f"## {STATEMENTS_HEADING}\n")[2])
         expected += lines_replaced_by_model(untold, project_id)
         lost = 0 if is_asked_for else max(0, before - after - expected)
         losses.append(Loss(project_id, lost, before))

@@ -20,6 +20,7 @@ from tests.whole.flows.test_writing import FACT, WritingBench, answers
 
 HOSTING = "Marek runs the boxes in Gdynia and only patches postgres, so the queue has to live in there"
 BOARD = "the lighthouse board shows levels in feet on Sundays, the fishermen asked for that in spring"
+TOPICS = ("pier", "tower", "ferry", "slipway", "crane", "beacon", "quay", "dredger")
 RULE = "Always store levels of the harbour gauges as whole millimetres in the archive table."
 
 
@@ -27,6 +28,11 @@ RULE = "Always store levels of the harbour gauges as whole millimetres in the ar
 def _now():
     with clock_at(NOW):
         yield
+
+
+def statement(topic: str) -> str:
+    crew = f"{topic}master {topic}boat {topic}hook"
+    return f"nobody but the {crew} crew opens the {topic}gate at {topic}time"
 
 
 def quoted(bench: Bench) -> list[str]:
@@ -131,9 +137,8 @@ def test_a_brief_with_statements_is_the_same_again_and_rebuilt(bench):
 def test_a_language_model_takes_the_place_of_statements_and_no_run_is_refused(home, projects):
     bench = WritingBench(home, projects, words_for_a_model)
     talk = Talk()
-    for topic in ("pier", "tower", "ferry", "slipway", "crane", "beacon", "quay", "dredger"):
-        words = f"{topic}master {topic}boat {topic}hook"
-        talk.user(f"nobody but the {words} crew opens the {topic}gate at {topic}time").assistant("Yes.")
+    for topic in TOPICS:
+        talk.user(statement(topic)).assistant("Yes.")
     talk.write(projects)
     bench.backfill()
     assert len(quoted(bench)) >= 6
@@ -142,3 +147,17 @@ def test_a_language_model_takes_the_place_of_statements_and_no_run_is_refused(ho
     with ModelServer(always(answers(fact | {"instead_of": ""}))) as server:
         replace(bench, url=server.url).backfill()
     assert quoted(bench) == []
+
+
+def test_a_session_that_is_rewound_to_its_first_answer_is_no_loss(bench):
+    talk = Talk().user(BOARD).assistant("Yes.")
+    beginning = talk.records[-1]["uuid"]
+    for topic in TOPICS:
+        talk.user(statement(topic)).assistant("Yes.")
+    talk.write(bench.projects)
+    bench.begin()
+    assert len(quoted(bench)) >= 6
+    talk._leaf = beginning
+    talk.user("Go on with the tide table.").assistant("Done.").write(bench.projects)
+    bench.backfill()
+    assert quoted(bench) == [BOARD]
