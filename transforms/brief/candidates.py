@@ -575,7 +575,7 @@ def _without_dependent_forms(candidate: LineCandidate, policy: Policy) -> str:
 # What the user said: without a language model it takes what other lines leave of the budget
 
 
-STANDING_COLUMNS = ("status", "valid_until", "source_type", "merged_into", "archived_at", "recorded_at")
+STATUS_COLUMNS = ("status", "valid_until", "source_type", "merged_into", "archived_at", "recorded_at")
 
 
 def _is_taken_back(row: Row) -> bool:
@@ -594,7 +594,7 @@ def statement_candidates(passages: pa.Table, memories: pa.Table, policy: Policy)
     A turn of MEMORIES that a later word overtook is left out, and so are questions: their answers count. Of a
     prompt with an injection nothing is quoted, and nothing that was chosen: the assistant worded it.
     """
-    columns = [*STANDING_COLUMNS, "evidence"]
+    columns = [*STATUS_COLUMNS, "evidence"]
     overtaken = {
         place["turn_id"]
         for row in memories.select(columns).to_pylist()
