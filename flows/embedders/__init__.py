@@ -16,12 +16,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cortex.storage.model_failure import (
-    ModelFailure,
-    clear_failure,
-    note_failure,
-    read_failure,
-)
+from cortex.storage.model_failure import ModelFailure, clear_failure, note_failure, read_failure
 from cortex.storage.settings.settings import Settings
 from cortex.transforms.errors import StoreNotWritable
 

@@ -43,14 +43,7 @@ from cortex.transforms.identity import content_id
 from cortex.transforms.journal_entries import Confirm, entries_in
 from cortex.transforms.masking import SECRET, without_secrets
 from cortex.transforms.memory.reality import Doubt, branches_behind
-from cortex.transforms.schemas import (
-    EDGES,
-    GLOBAL_SCOPE,
-    MEMORIES,
-    OUTCOMES,
-    PASSAGES,
-    values,
-)
+from cortex.transforms.schemas import EDGES, GLOBAL_SCOPE, MEMORIES, OUTCOMES, PASSAGES, values
 from cortex.transforms.views.outcomes import failures, outcomes_of
 from cortex.transforms.views.review import doubts_left
 

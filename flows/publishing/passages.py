@@ -12,6 +12,7 @@ from cortex.storage.lake.encryption import ENCRYPTED
 from cortex.storage.lake.lake import Change, Lake
 from cortex.storage.lake.manifest import Cut, Manifest, ManifestNotes, Output
 from cortex.storage.tables.tables import Tables
+from cortex.transforms.extract.events import mark_rewound
 from cortex.transforms.identity import content_id
 from cortex.transforms.memory.merged_projects import in_project
 from cortex.transforms.schemas import GLOBAL_SCOPE, PASSAGES, TURNS, values
@@ -30,10 +31,16 @@ class Cutting:
 
 
 def passages_in(run: Run, scope: str, forgotten: Sequence[str], sessions: set[str] | None = None) -> pa.Table:
-    """Return the PASSAGES of a project or some sessions, without those that a forgotten memory rested on."""
+    """
+    Return the PASSAGES of a project, without those that a forgotten memory rested on.
+
+    Of some sessions, without those that a person rewound, too.
+    """
     if scope == GLOBAL_SCOPE:
         return PASSAGES.empty()
-    return _without(passages_of(run.readings.turns(scope, sessions), run.policy), forgotten)
+    turns = run.readings.turns(scope, sessions)
+    rewound = mark_rewound(turns) if sessions is not None else ()
+    return _without(passages_of(turns, run.policy), [*forgotten, *rewound])
 
 
 def cut_since(run: Run, scope: str, forgotten: Sequence[str]) -> Cutting:

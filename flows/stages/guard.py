@@ -17,6 +17,7 @@ from cortex.flows.run.run import Run, stage
 from cortex.flows.stages.embed import searchable
 from cortex.hooks.tokens import tokens_in
 from cortex.storage.lake.manifest import REPLACED_BY, Manifest, RefusedLoss
+from cortex.transforms.brief.explanation import STATEMENTS_HEADING
 from cortex.transforms.errors import LossRefused
 from cortex.transforms.journal_entries import Forget, entries_in, from_row, is_prune
 from cortex.transforms.memory.forgetting import Phrases, Tombstones, tombstones_of
@@ -249,9 +250,11 @@ def guard_briefs(run: Run, briefs: Mapping[str, str], wiped: Iterable[str]) -> s
 
     The run goes on with the others and ends with LossRefused, unless the loss is accepted.
 
-    What a new line displaces is no loss, nor is one that goes with an erasure (`wiped` names these scopes) or
-    with a smaller budget, nor are as many lines as facts of the rules were replaced by a language model's, or
-    were prose of the assistant alone. A brief that would tell nothing any more is held back all the same.
+    What a new line displaces is no loss, nor is one that goes with an erasure (`wiped` names these scopes)
+    or with a smaller budget, nor are as many lines as facts of the rules were replaced by a language
+    model's, or were prose of the assistant alone. Statements of the user only fill what room is left: where
+    they are rewound, or a model reads the project, nothing is lost. A brief that would tell nothing any more
+    is held back all the same.
     """
     losses, replaced_by_model, untold = (
         [],
@@ -260,7 +263,8 @@ def guard_briefs(run: Run, briefs: Mapping[str, str], wiped: Iterable[str]) -> s
     )
     for project_id, brief in briefs.items():
         published = run.store.published.brief(project_id)
-        before, after = shown_lines_of(published), shown_lines_of(brief)
+        after = shown_lines_of(brief)
+        before = shown_lines_of(published.partition(f"## {STATEMENTS_HEADING}\n")[0] if after else published)
         is_asked_for = project_id in wiped or tokens_in(published) > run.brief_tokens(project_id)
         expected = lines_replaced_by_model(replaced_by_model, project_id) if after else 0
         expected += lines_replaced_by_model(untold, project_id)

@@ -19,12 +19,7 @@ from typing import TYPE_CHECKING, Any
 from cortex.hooks import branches, brief
 from cortex.hooks.evidence.index import open_index
 from cortex.storage.filesystem.git import state_of
-from cortex.storage.lake.manifest import (
-    Manifest,
-    ManifestNotes,
-    Output,
-    read_manifest,
-)
+from cortex.storage.lake.manifest import Manifest, ManifestNotes, Output, read_manifest
 from cortex.storage.lake.noted_projects import KnownProject
 from cortex.storage.published.reports import read_progress
 from cortex.storage.settings.settings import Settings

@@ -40,16 +40,12 @@ from cortex.transforms.brief.wording import (
 )
 from cortex.transforms.database import query
 from cortex.transforms.extract.language.candidate import PERSONS_LAYERS, TAG_LAYER
+from cortex.transforms.extract.language.phrases import Phrasebook
+from cortex.transforms.extract.user_statements import is_injected
 from cortex.transforms.memory.lifecycle import sessions_of
 from cortex.transforms.memory.quality import brief_wording, reason_not_alone
 from cortex.transforms.policy import Policy
-from cortex.transforms.schemas import (
-    EPOCH,
-    TELLING_ORDER,
-    TURNS,
-    Row,
-    values,
-)
+from cortex.transforms.schemas import EPOCH, TELLING_ORDER, TURNS, Row, values
 from cortex.transforms.vocabulary import GLOBAL_SCOPE
 from cortex.transforms.words.prompt_injection import FROM_PERSON, injection_reason
 from cortex.transforms.words.sentences import words_in
@@ -305,6 +301,11 @@ class LineCandidate:
     sessions_since: int = 0
     tier: str | None = None
     place: int | None = None  # in the order that a language model gave; what it has not seen comes before
+
+    @property
+    def name(self) -> str:
+        """What a reason calls it: its memory's id, or what it is where no memory stands behind it."""
+        return self.choice.memory_id[:8] or "another statement"
 
     def decide(self, text: str, is_shown: bool, reason: str) -> None:
         """Note whether the candidate was taken, and why."""
@@ -568,30 +569,43 @@ def _without_dependent_forms(candidate: LineCandidate, policy: Policy) -> str:
 # What the user said: without a language model it takes what other lines leave of the budget
 
 
-# What a person or a later word took back.
-TAKEN_BACK = ("superseded", "pruned")
+STATUS_COLUMNS = ("status", "valid_until", "source_type", "merged_into", "archived_at", "recorded_at")
+
+
+def _is_taken_back(row: Row) -> bool:
+    """Return whether a person or a later word took back what a memory was said in, or a person edited it."""
+    if row["valid_until"] or row["status"] in ("superseded", "pruned"):
+        return True
+    # Age archives on a day of its own; what a person does is recorded then.
+    is_archived = row["status"] == "archived" and row["archived_at"] == row["recorded_at"]
+    return row["source_type"] == "explicit" or (is_archived and not row["merged_into"])
 
 
 def statement_candidates(passages: pa.Table, memories: pa.Table, policy: Policy) -> list[LineCandidate]:
     """
     Return the statements that a person typed in PASSAGES of a project, of one subject the newest.
 
-    A turn of MEMORIES that a later word overtook is left out, and so are questions: their answers count.
+    A turn of MEMORIES that a later word overtook is left out, and so are questions: their answers count. Of a
+    prompt with an injection nothing is quoted, and nothing that was chosen: the assistant worded it.
     """
+    columns = [*STATUS_COLUMNS, "evidence"]
     overtaken = {
         place["turn_id"]
-        for row in memories.select(["status", "valid_until", "trust", "evidence"]).to_pylist()
-        if row["valid_until"] or row["status"] in TAKEN_BACK
+        for row in memories.select(columns).to_pylist()
+        if _is_taken_back(row)
         for place in row["evidence"]
         if place["layer"].endswith(PERSONS_LAYERS)
     }
     last = passages.group_by("file").aggregate([("line", "max")])
     last_lines = dict(zip(values(last, "file"), values(last, "line_max"), strict=True))
-    spoken = (pc.field("trust") == "user") & pc.field("kind").isin(PEOPLE_KINDS)
-    rows = passages.filter(spoken)
+    typed = pc.field("kind").isin(PEOPLE_KINDS) & (pc.field("kind") != "choice")
+    spoken = passages.filter((pc.field("trust") == "user") & typed)
+    rows = spoken.sort_by([("file", "ascending"), ("seq", "ascending")]).to_pylist()
+    phrases = Phrasebook.of(policy)
+    injected = {row["turn_id"] for row in rows if is_injected(row["text"], phrases)}
     candidates: list[LineCandidate] = []
-    for row in rows.sort_by([("file", "ascending"), ("seq", "ascending")]).to_pylist():
-        if row["turn_id"] in overtaken or not row["said_at"]:
+    for row in rows:
+        if row["turn_id"] in overtaken | injected or not row["said_at"]:
             continue
         for text in map(
             on_one_line, quotable_statements(prose_of(row["text"], is_persons=True), is_persons=True)
@@ -657,7 +671,7 @@ def _keep_newest_of_subject(
             and is_same_subject(candidate.subject, o.subject, share=share, least_words=least)
         ]
         if same and not candidate.is_on_purpose:
-            candidate.leave_out(f"same subject as {same[0].choice.memory_id[:8]}, which is newer")
+            candidate.leave_out(f"same subject as {same[0].name}, which is newer")
         else:
             kept.append(candidate)
 

@@ -3,19 +3,9 @@ What is published with a brief: why each candidate is in it or not, and which li
 branch.
 """
 
-from collections.abc import (
-    Iterable,
-    Mapping,
-    Sequence,
-)
-from collections.abc import (
-    Set as AbstractSet,
-)
-from dataclasses import (
-    dataclass,
-    field,
-    replace,
-)
+from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from cortex.hooks.prose.plain import on_one_line

@@ -13,13 +13,7 @@ import pyarrow.compute as pc
 from cortex.hooks.echo import fingerprints_of
 from cortex.hooks.evidence.text import is_same_subject
 from cortex.hooks.identity import content_id
-from cortex.hooks.prose.plain import (
-    CLOSING,
-    MORE,
-    PREAMBLE,
-    PREAMBLE_BY_MODEL,
-    on_one_line,
-)
+from cortex.hooks.prose.plain import CLOSING, MORE, PREAMBLE, PREAMBLE_BY_MODEL, on_one_line
 from cortex.hooks.tokens import tokens_in
 from cortex.transforms.brief.candidates import (
     NO_SESSIONS,
@@ -132,14 +126,10 @@ class BriefBudget:
         same_words_from = self.policy.threshold("brief_same_words")
         for other in self.lines if candidate.forms else ():
             if self._is_same(candidate, other, same_words_from):
-                candidate.decide(
-                    candidate.choice.text, False, f"says the same as {other.choice.memory_id[:8]}"
-                )
+                candidate.decide(candidate.choice.text, False, f"says the same as {other.name}")
                 return
             if self._is_one_subject(candidate, other):
-                candidate.decide(
-                    candidate.choice.text, False, f"same subject as {other.choice.memory_id[:8]}, told above"
-                )
+                candidate.decide(candidate.choice.text, False, f"same subject as {other.name}, told above")
                 return
         is_passed_over = (
             candidate.section == "decision" and candidate.place is None and self._has_newer_left_out

@@ -244,7 +244,12 @@ def is_pasted(passage: str, prompt: str, phrases: Phrasebook) -> bool:
     """
     is_long = len(prompt) > PASTED_FROM_CHARS and len(passage) > PASSAGE_WITHOUT_VOICE_CHARS
     is_impersonal = is_long and phrases.personal.search(passage) is None
-    return is_impersonal or any(map(phrases.injected.search, {passage, plain_letters(passage)}))
+    return is_impersonal or is_injected(passage, phrases)
+
+
+def is_injected(passage: str, phrases: Phrasebook) -> bool:
+    """Return whether a passage tells the assistant to ignore what it was told before: nobody types that."""
+    return any(map(phrases.injected.search, {passage, plain_letters(passage)}))
 
 
 def _refused(turns: Sequence[Turn], index: int) -> tuple[str, tuple[int, ...]]:

@@ -283,7 +283,7 @@ def _brief_lines(explanation: Explanation) -> Iterator[str]:
     if left_out:
         yield "\nLeft out, the best first"
     for choice in left_out:
-        yield f"  {choice.memory_id[:6]}  {_first_sentence(choice.text)}"
+        yield f"  {choice.memory_id[:6] or '-':<6}  {_first_sentence(choice.text)}"
         yield f"          out: {choice.reason} (rank {choice.rank:.2f})"
 
 

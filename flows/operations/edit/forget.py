@@ -14,7 +14,7 @@ from cortex.flows.operations.edit.apply import Applied, apply_now
 from cortex.flows.operations.ids import MIN_ID_CHARS, begun_by, typed_id
 from cortex.flows.operations.lookup import is_memory_id, memory_by_id, scopes_of
 from cortex.flows.stages.order import FORGET
-from cortex.hooks.evidence.text import search_text
+from cortex.hooks.evidence.text import PEOPLE_KINDS, search_text
 from cortex.storage.copies.backup import OutsideCopy, outside_copies
 from cortex.storage.filesystem.place import remote_note
 from cortex.storage.store import Store
@@ -304,19 +304,29 @@ def _named(context: Context, store: Store, question: str, project: str | None) -
     """Return which memories the words name. Raises NotFound if none holds all of them."""
     if store.is_empty and not store.journal.waiting():
         raise NotFound(f"the store at {store.home} is empty.", "Fill it: cortex backfill")
-    rows = [
-        row
-        for row in _rows(store, scopes_of(context, store, project))
-        if row["status"] != "pruned" and row["merged_into"] is None
-    ]
+    scopes = scopes_of(context, store, project)
+    rows = [row for row in _rows(store, scopes) if row["status"] != "pruned" and row["merged_into"] is None]
     naming = named_by(question, rows, context.policy)
     if not naming.exact:
+        session = _session_saying(store, scopes, naming_words(question, context.policy))
+        whole = f" What was said with them goes with its session: cortex forget --session {session}."
         raise NotFound(
             f"no memory {_where(context, store, project)} holds all of these words."
             + _listed("Nearest", naming.nearest),
-            "Nothing was forgotten. Name a memory by its id: cortex forget ID; `cortex recall` shows ids.",
+            "Nothing was forgotten. Name a memory by its id: cortex forget ID; `cortex recall` shows ids."
+            + (whole if session else ""),
         )
     return naming
+
+
+def _session_saying(store: Store, scopes: Sequence[str], words: Collection[str]) -> str:
+    """Return the last session in which a person said all of the words, which a brief may quote; else ""."""
+    columns = ["kind", "text", "said_at", "session_id"]
+    rows = (row for s in scopes for row in store.tables.open(s, "passages").read(columns).to_pylist())
+    typed = (row for row in rows if words and row["kind"] in PEOPLE_KINDS and row["said_at"])
+    saying = [row for row in typed if _share(words, row["text"]) == 1.0]
+    last = max(saying, key=lambda row: (row["said_at"], row["session_id"]), default=None)
+    return str(last["session_id"]) if last else ""
 
 
 def _unclear(naming: Naming, count: bool) -> UsageError:
