@@ -10,7 +10,7 @@ import pytest
 
 from cortex.flows.engines import runs
 from cortex.flows.past.rebuilding import compare
-from cortex.flows.publishing import passages
+from cortex.flows.publishing import briefs, passages
 from cortex.storage.lake import lake
 from cortex.storage.tables.lance_tables import lancedb
 from cortex.storage.tables.search_file import complete_index
@@ -43,6 +43,8 @@ def cut(monkeypatch):
         seen.extend(sorted({name.rpartition("/")[2] for name in turns["file"].to_pylist()}))
         return whole(turns, policy)
 
+    # A brief reads what was said in the last twenty sessions whatever changed: as much in any project.
+    monkeypatch.setattr(briefs, "_last_passages", lambda run, project_id: PASSAGES.empty())
     whole = passages.passages_of
     monkeypatch.setattr(passages, "passages_of", noting)
     return seen
