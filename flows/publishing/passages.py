@@ -34,15 +34,15 @@ def passages_in(run: Run, scope: str, forgotten: Sequence[str], sessions: set[st
     """
     Return the PASSAGES of a project, without those that a forgotten memory rested on.
 
-    Of some sessions only what was said, without what a person rewound: their calls are nearly all their bytes.
+    Of some sessions only what was said, without what a person rewound: calls are nearly all their bytes.
     """
     if scope == GLOBAL_SCOPE:
         return PASSAGES.empty()
     turns = run.readings.turns(scope, sessions)
     if sessions is None:
         return _without(passages_of(turns, run.policy), forgotten)
-    said = turns.filter(~pc.field("kind").isin(["tool_call", "tool_result"]))
-    return _without(passages_of(said, run.policy), [*forgotten, *mark_rewound(turns)])
+    prose = turns.filter(~pc.field("kind").isin(["tool_call", "tool_result"]))
+    return _without(passages_of(prose, run.policy), [*forgotten, *mark_rewound(turns)])
 
 
 def cut_since(run: Run, scope: str, forgotten: Sequence[str]) -> Cutting:
