@@ -153,7 +153,7 @@ def _begun(
     note = replace(note, origin=note.origin or origin_of(BucketLog(bucket)), number=lease.number)
     try:
         tree = take_in(home, bucket, note, lease.tree, is_new=is_new)
-    except ObjectMissing as error:  # nobody else writes: no later state does without it
+    except ObjectMissing as error:  # under the lease no other machine writes, so no later state explains it
         raise FileDamaged(
             f"the object {error} of the store is gone.", "Put it back from a copy or a version of the bucket."
         ) from error
