@@ -273,6 +273,8 @@ def search_store(
             admits=None if limits.is_empty else limits.admits,
             similar=similar,
             whole=model_answers(policy, model),
+            # Whoever asks on purpose sees at a glance that a result is beside the point.
+            least_certainty=1.0 if model else asking.settings.numbers["unsure_certainty"],
         )
     return _with_code(tables, [recall_result_of(each) for each in results])
 

@@ -290,31 +290,31 @@ def certainty_of(
     """
     Return how sure it is that any of `rows` answers the question `asked`, at most 1: that is enough.
 
-    `whole` are the cosine and the share that would each do alone, by the model that gave the cosines
-    (calibration.csv): of each row the parts of them add up; what no row has of the question's names is taken
-    away, `missing_names` of ranking.csv where all are missing. A number of 0 hides nothing. Without a model
-    (None), or where no row has a vector yet, the share alone decides. Of a question whose words are nearly
-    all unknown, mostly since it is in another language than the facts, one row with `answer_names` of them
-    is enough. `searched_words` is how many words were searched: the fewer, the less is shared by chance.
+    By words they answer as `_AnsweredByWords` tells; `searched_words` is how many words were searched: the
+    fewer, the less is shared by chance. `whole` are the cosine and the share that would each do alone, by the
+    model that gave the cosines (calibration.csv): of each row the parts of them add up; what no row has of
+    the question's names is taken away, `missing_names` of ranking.csv where all are missing. Both add up
+    too: the model and words err in different places. A number of 0 hides nothing.
+    Without a model (None), or where no row has a vector yet, the words alone decide. Of a question whose
+    words are nearly all unknown, mostly since it is in another language than the facts, one row with
+    `answer_names` of them is enough.
     """
-    by_words = _AnsweredByWords(asked, numbers, searched_words)
-    is_unknown, most, missing, certainty = asked.is_unknown, numbers["missing_names"], 1.0, 0.0
-    has_vectors, by_share = False, 0.0
+    words = _AnsweredByWords(asked, numbers, searched_words)
+    is_unknown, most, missing, best = asked.is_unknown, numbers["missing_names"], 1.0, 0.0
+    has_vectors, by_model, by_words = False, 0.0, 0.0
     for row in rows:  # one by one: mostly the first is enough
         if is_unknown and asked.names_in(row) >= numbers["answer_names"]:
             return 1.0
-        by_share = by_words.certainty_with(row)
-        if whole is None:
-            if by_share >= 1:
-                return 1.0
-            continue
-        missing = min(missing, asked.missing_names(row.words))
-        by_meaning = _part(row.cosine, whole[0]) if row.cosine is not None else 0.0
-        certainty = max(certainty, by_meaning + _part(row.share, whole[1]))
-        if certainty - most * missing >= 1:
+        by_words = words.certainty_with(row)
+        if whole is not None:
+            missing = min(missing, asked.missing_names(row.words))
+            by_meaning = _part(row.cosine, whole[0]) if row.cosine is not None else 0.0
+            best = max(best, by_meaning + _part(row.share, whole[1]))
+            has_vectors = has_vectors or row.cosine is not None
+            by_model = best - most * missing if has_vectors else 0.0
+        if by_model + by_words >= 1:
             return 1.0
-        has_vectors = has_vectors or row.cosine is not None
-    return certainty - most * missing if has_vectors else min(by_share, 1.0)
+    return by_model + by_words
 
 
 class _AnsweredByWords:

@@ -1,5 +1,6 @@
 """The prompt hook and recall answer a question alike if no vectors are used, whatever the store holds."""
 
+import math
 import random
 import sqlite3
 import subprocess
@@ -279,6 +280,25 @@ def test_a_row_more_never_takes_certainty_away_and_words_more_never_give_any(
 
     assert 1 >= certainty([*texts, text], words) >= certainty(texts, words) >= 0
     assert certainty(texts, words) >= certainty(texts, words + more)
+
+
+@given(WEIGHTS, st.lists(TEXTS, min_size=1, max_size=6), st.floats(0, 1), st.integers(0, 50_000))
+def test_what_words_and_what_the_model_say_adds_up(weights, texts, cosine, searched):
+    asked, whole = Asked(weights), (0.5, 0.9)
+    plain, near = (
+        [asked.nearness(text, None) for text in texts],
+        [asked.nearness(text, cosine) for text in texts],
+    )
+
+    def certainty(rows, whole, numbers=NUMBERS):
+        return certainty_of(asked, rows, numbers, whole, searched_words=searched)
+
+    by_words, by_model = (
+        certainty(plain, None),
+        certainty(near, whole, {**NUMBERS, "answer_weight": math.inf}),
+    )
+    assert certainty(near, whole) == pytest.approx(min(by_words + by_model, 1), abs=1e-9)
+    assert certainty(plain, whole) == by_words
 
 
 def test_words_of_any_projects_sessions_weigh_less_when_it_is_asked_whether_anything_answers():
