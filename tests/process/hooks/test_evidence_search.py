@@ -78,7 +78,8 @@ def made(home: Path, facts: list[tuple[str, int, str]], said: list[tuple[str, st
 def by_hook(home: Path, text: str, limit: int, *, with_nearby: bool = True) -> list[object]:
     connection = open_index(str(home / "tables" / "search.sqlite"))
     question = SearchQuestion(text, read_settings(connection), lambda words: ranks_in(connection, words))
-    found = find(connection, ["reef-1", "global"], question, limit=limit, with_nearby=with_nearby)
+    scopes, least = ["reef-1", "global"], NUMBERS["unsure_certainty"]
+    found = find(connection, scopes, question, limit=limit, with_nearby=with_nearby, least_certainty=least)
     connection.close()
     return [shown(each) for each in found]
 

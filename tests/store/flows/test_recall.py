@@ -252,7 +252,7 @@ def test_meaning_alone_answers_where_no_word_is_shared(ask: Asked) -> None:
         ("Which whole levels do we bake?", True),
         ("How do I bake sourdough bread?", False),  # one word of three, and no more between all results
         ("Which whole level has the gauge?", True),
-        ("Which whole level has the snowflake?", False),  # no result has the name
+        ("Which whole level have the snowflake and the kimono?", False),  # no result has the names
     ],
 )
 def test_by_words_alone_one_of_several_is_no_answer_nor_words_beside_missing_names(
