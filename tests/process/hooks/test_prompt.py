@@ -166,6 +166,12 @@ def test_of_two_facts_that_differ_in_a_word_the_newer_is_told(client):
     assert "two ramps" in line
 
 
+def test_the_best_answer_is_quoted_though_it_is_short(client):
+    short = "Celadon glazes fire at 1,230 °C after the second ramp of the kiln."
+    keep(client, talk=[said(8, short, "text", trust="assistant")])
+    assert short in context_of(ask(client, "At how many degrees do celadon glazes fire in the second ramp?"))
+
+
 def test_a_table_is_quoted_as_text(client):
     table = (
         "| glaze | ramps | note |\n|---|---|---|\n"
