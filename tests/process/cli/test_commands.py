@@ -166,6 +166,7 @@ def test_remember_says_what_it_kept_and_where(cortex):
     assert "global" in cortex("status").out
 
 
+@pytest.mark.slow
 def test_words_of_two_facts_name_no_one_memory(cortex, samples):
     for fact in ("Levels as integers save half the disk.", "Levels as integers are read by the old gauge."):
         assert cortex("remember", fact, "--project", "tidepool").code == 0

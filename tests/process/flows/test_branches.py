@@ -94,6 +94,7 @@ def is_marked(bench, folder: Path) -> tuple[bool, bool]:
     return "[on branch" in lines[TRUNK_FACT], MARK in lines[FEATURE_FACT]
 
 
+@pytest.mark.slow
 def test_a_branch_begun_since_holds_what_its_beginning_holds(bench, checkout):
     checkout.git("switch", "-q", "-c", "later", "try/ring")
     assert is_marked(bench, checkout.folder) == (False, False)
@@ -104,6 +105,7 @@ def test_a_branch_begun_since_holds_what_its_beginning_holds(bench, checkout):
     assert started(bench, checkout.folder) == before  # as published
 
 
+@pytest.mark.slow
 def test_the_same_branch_gives_the_same_bytes(bench, checkout):
     notes = next((bench.home / "published").rglob(hook.NOTES))
     before = notes.read_bytes(), started(bench, checkout.folder)
@@ -111,12 +113,14 @@ def test_the_same_branch_gives_the_same_bytes(bench, checkout):
     assert (notes.read_bytes(), started(bench, checkout.folder)) == before
 
 
+@pytest.mark.first_is_quick
 @pytest.mark.parametrize("content", ["", "{", "[]", '{"lines": [[0, 1, ["x"], false]]}', '{"lines": 7}'])
 def test_damaged_notes_leave_the_brief_as_it_is(bench, checkout, content):
     next((bench.home / "published").rglob(hook.NOTES)).write_text(content)
     assert is_marked(bench, checkout.folder) == (False, True)
 
 
+@pytest.mark.first_is_quick
 @pytest.mark.parametrize("head", ["", "ref: refs/heads/.invalid", "ref: refs/tags/x", "ref: refs/heads/../x"])
 def test_a_head_that_names_no_branch_leaves_the_brief_as_it_is(bench, checkout, head):
     (checkout.folder / ".git" / "HEAD").write_text(f"{head}\n")

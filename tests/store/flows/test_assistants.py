@@ -89,6 +89,7 @@ def test_a_folder_that_is_a_link_to_an_excluded_one_is_excluded_too(bench, tmp_p
     assert contents(bench.home) == {}
 
 
+@pytest.mark.slow
 def test_what_was_said_in_an_excluded_folder_is_left_out_of_a_session_that_began_elsewhere(bench, tmp_path):
     (tmp_path / "secret").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "secret")
@@ -106,6 +107,7 @@ def test_what_was_said_in_an_excluded_folder_is_left_out_of_a_session_that_began
     assert len(texts) == 4 and not any("idden" in text for text in texts)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_told", [False, True])
 def test_codex_keeps_an_excluded_folder_out_that_a_session_enters_midway_and_reads_on_in(
     bench, user_home, is_told

@@ -96,6 +96,7 @@ def test_while_the_provider_is_away_callers_are_asked_to_come_again(assistant, s
     assert answer.status_code == 503 and int(answer.headers["retry-after"]) > 0
 
 
+@pytest.mark.first_is_quick
 @pytest.mark.parametrize(
     ("name", "value", "status"),
     [
@@ -119,6 +120,7 @@ def test_a_session_needs_a_scope(team, token):
     assert team.ask("POST", token(scope="memory:write"), json=HELLO).status_code == 200
 
 
+@pytest.mark.slow
 def test_one_subject_does_not_use_up_the_sessions_and_loses_those_that_were_idle_longest(team, token):
     def open_session(bearer):
         return team.ask("POST", bearer, json=HELLO).headers["mcp-session-id"]

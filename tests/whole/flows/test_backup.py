@@ -35,7 +35,7 @@ def _here_is_kelp(monkeypatch, tmp_path):
 def file(bench, tmp_path) -> Path:
     """Return a backup of a store with one session in it."""
     decisions().write(bench.projects)
-    bench.backfill()
+    bench.begin()
     made = tmp_path / "store.tar.zst"
     here().backup(made)
     return made

@@ -49,7 +49,7 @@ def key(tmp_path: Path) -> Path:
 def sealed(bench: Bench, key: Path) -> Bench:
     """Return a bench with one session in its store, which is sealed."""
     decisions().write(bench.projects)
-    bench.backfill()
+    bench.begin()
     encrypt(bench.context, key)
     return bench
 

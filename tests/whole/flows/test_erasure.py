@@ -431,7 +431,7 @@ PLACES = {
 
 
 # What lies on disk after a write lies there before the next one.
-@pytest.mark.spread(6)
+@pytest.mark.spread(4)
 @pytest.mark.parametrize(("number", "moment"), [(1, "before"), (2, "before"), (3, "before"), (3, "after")])
 @pytest.mark.parametrize("place", PLACES)
 def test_killed_around_a_write_the_next_run_erases_to_the_end(bench, monkeypatch, place, number, moment):
