@@ -21,8 +21,6 @@ from cortex.transforms.schemas import TURNS
 
 os.environ.setdefault("LANCEDB_LOG", "error")
 
-import lancedb  # noqa: F401  (imported before forking: it takes a second)
-
 from cortex.flows.recalling.recall_search import search_store
 from cortex.hooks.ticket import QUARANTINED
 from cortex.storage.settings.reference import read_policy

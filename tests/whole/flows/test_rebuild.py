@@ -11,7 +11,7 @@ from cortex.flows.operations.maintain.rebuild import compare_tables, rebuild_tab
 from cortex.flows.past import rebuilding
 from cortex.flows.past.rebuilding import compare, rebuild
 from cortex.storage.store import Store
-from cortex.storage.tables.lance_tables import RebuiltTables
+from cortex.storage.tables.lance_tables import RebuiltTables, lancedb
 from cortex.storage.tables.tables import VECTOR
 from tests.bench import NOW, SAMPLES, WordEmbedder, contents, difference, here, leftovers
 from tests.rows import entry
@@ -216,6 +216,4 @@ def test_what_is_remembered_and_recalled_leaves_the_check_clean(bench):
 
 
 def _handle(bench, scope):
-    import lancedb
-
-    return lancedb.connect(str(bench.home / "tables" / scope)).open_table("memories")
+    return lancedb().connect(str(bench.home / "tables" / scope)).open_table("memories")
