@@ -38,12 +38,7 @@ LATER = "f2"
 FACT = f"Gauges of the {CANARY} reef report every six minutes because batteries are small."
 
 
-@pytest.fixture(autouse=True)
-def _here_is_kelp(monkeypatch, tmp_path):
-    (tmp_path / "kelp").mkdir()
-    monkeypatch.chdir(tmp_path / "kelp")
-    with clock_at(NOW):
-        yield
+pytestmark = pytest.mark.usefixtures("in_kelp", "at_noon")
 
 
 def told_canary(name: str = "s1") -> Talk:

@@ -1,13 +1,11 @@
 """The fold law on whole stores: tables made from the lake again equal the live ones, row for row."""
 
-import shutil
 from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
 from cortex.flows.engines import runs
-from cortex.flows.operations.maintain.rebuild import compare_tables, rebuild_tables
 from cortex.flows.past import rebuilding
 from cortex.flows.past.rebuilding import compare, rebuild
 from cortex.storage.store import Store
@@ -113,17 +111,6 @@ def test_every_changed_cell_and_row_is_listed(bench):
     }
     rebuilt(bench)
     assert compared(bench).differences == []
-
-
-def test_a_lost_table_comes_back_and_the_check_finds_it_before(bench):
-    decisions().write(bench.projects)
-    bench.begin()
-    before = contents(bench.home)
-    shutil.rmtree(bench.home / "tables")
-    assert compare_tables(bench.context).differences
-    rebuild_tables(bench.context)
-    assert compare_tables(bench.context).differences == []
-    assert difference(contents(bench.home), before) == {}
 
 
 def test_vectors_come_from_the_lake(bench):

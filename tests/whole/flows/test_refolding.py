@@ -40,10 +40,7 @@ def whole(monkeypatch):
     return seen
 
 
-@pytest.fixture(autouse=True)
-def _here_is_kelp(monkeypatch, tmp_path):
-    (tmp_path / "kelp").mkdir()
-    monkeypatch.chdir(tmp_path / "kelp")
+pytestmark = pytest.mark.usefixtures("in_kelp")
 
 
 def is_as_from_the_lake(bench):

@@ -25,10 +25,7 @@ class Killed(BaseException):
     """Stands for the end of the process."""
 
 
-@pytest.fixture(autouse=True)
-def _at_noon(monkeypatch):
-    with clock_at(NOW):
-        yield
+pytestmark = pytest.mark.usefixtures("at_noon")
 
 
 @pytest.fixture
