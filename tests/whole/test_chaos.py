@@ -20,7 +20,7 @@ def test_a_few_kills_lose_and_double_nothing():
 
 
 def test_a_crowd_on_one_store_loses_and_doubles_nothing(tmp_path: Path):
-    result = crowd(tmp_path, seconds=4)
+    result = crowd(tmp_path, seconds=2)
     assert result.faults == {}
     assert result.facts > 8
 
