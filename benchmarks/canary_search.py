@@ -9,11 +9,11 @@ from collections.abc import Iterable, Iterator
 from contextlib import closing, suppress
 from pathlib import Path
 
-import lancedb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from benchmarks.canary_kinds import CANARY
+from cortex.storage.tables.lance_tables import lancedb
 
 
 def canaries_in(content: bytes) -> set[int]:
@@ -94,7 +94,7 @@ def _rows_of_sqlite(path: Path) -> Iterator[bytes]:
 
 def _in_dataset(path: Path) -> set[int]:
     """Return the canaries in every version of a LanceDB dataset that is left."""
-    handle = lancedb.connect(str(path.parent)).open_table(path.stem)
+    handle = lancedb().connect(str(path.parent)).open_table(path.stem)
     numbers: set[int] = set()
     for version in handle.list_versions():
         handle.checkout(version["version"])

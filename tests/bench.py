@@ -27,7 +27,7 @@ from cortex.storage.published import published
 from cortex.storage.settings.settings import Settings
 from cortex.storage.store import Store
 from cortex.transforms.schemas import VECTORS
-from tests.present import embedding_with, present
+from tests.present import clock_at, embedding_with, present
 
 NOW = datetime(2026, 11, 1, 10, tzinfo=UTC)
 SAMPLES = Path(__file__).parents[1] / "data" / "samples"
@@ -244,6 +244,20 @@ def samples(sample_store: Path, home: Path) -> Path:
 @pytest.fixture
 def bench(home: Path, projects: Path) -> Bench:
     return Bench(home, projects)
+
+
+@pytest.fixture
+def in_kelp(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Stand in a folder of that name, as a person does whose commands are about it."""
+    (tmp_path / "kelp").mkdir()
+    monkeypatch.chdir(tmp_path / "kelp")
+
+
+@pytest.fixture
+def at_noon() -> Iterator[None]:
+    """Let commands be given at the instant of the bench's runs."""
+    with clock_at(NOW):
+        yield
 
 
 @pytest.fixture

@@ -16,15 +16,15 @@ HAS_EVERY_CASE = os.environ.get("EVERY_CASE") == "1"
 
 # What a property without a number of its own is tried on; 100 is Hypothesis' own.
 # No deadline and no check of slowness: both count wall time, and other work is done beside the tests.
-for _profile, _count in (("quick", 20), ("full", 100)):
+for _profile, _count in (("quick", 10), ("full", 100)):
     settings.register_profile(
         _profile, max_examples=_count, deadline=None, suppress_health_check=[HealthCheck.too_slow]
     )
 
 
 def examples(count: int) -> int:
-    """Return `count`, or in the quick run a fifth of it."""
-    return count if IS_FULL else max(5, count // 5)
+    """Return `count`, or in the quick run a tenth of it."""
+    return count if IS_FULL else max(5, count // 10)
 
 
 def cases(names: str | Sequence[str], rows: Iterable[Any]) -> Callable[[Callable[..., None]], Any]:

@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
-import lancedb
 import pyarrow.parquet as pq
+
+from cortex.storage.tables.lance_tables import lancedb
 
 
 def traces(home: Path, *texts: str) -> list[str]:
@@ -75,7 +76,7 @@ def _texts_of_index(path: Path) -> Iterator[str]:
 
 def _versions(dataset: Path) -> Iterator[str]:
     """Yield the rows of every version that is left."""
-    table = lancedb.connect(str(dataset.parent)).open_table(dataset.stem)
+    table = lancedb().connect(str(dataset.parent)).open_table(dataset.stem)
     for version in table.list_versions():
         table.checkout(version["version"])
         yield _spelt(table.to_arrow().to_pylist())

@@ -21,8 +21,6 @@ from cortex.transforms.schemas import TURNS
 
 os.environ.setdefault("LANCEDB_LOG", "error")
 
-import lancedb  # noqa: F401  (imported before forking: it takes a second)
-
 from cortex.flows.recalling.recall_search import search_store
 from cortex.hooks.ticket import QUARANTINED
 from cortex.storage.settings.reference import read_policy
@@ -42,7 +40,7 @@ def one_of_the_crowd(folder: Path, number: int, seconds: float) -> None:
     bench = Bench(folder / "home", folder / "projects")
     record = (folder / f"facts-{number}").open("a", encoding="utf-8")
     ends, turn = time.monotonic() + seconds, 0
-    while time.monotonic() < ends:
+    while turn < 2 or time.monotonic() < ends:  # a busy machine does not come to a second turn in time
         turn += 1
         name = f"p{number}t{turn}"
         bench.stage(

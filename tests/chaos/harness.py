@@ -37,10 +37,9 @@ from tests.present import embedding_with
 
 os.environ.setdefault("LANCEDB_LOG", "error")
 
-import lancedb  # noqa: F401  (imported before children are forked: it takes a second)
-
 from cortex.storage.lake.lake import LAKE_TABLES
 from cortex.storage.store import Store
+from cortex.storage.tables.lance_tables import lancedb
 from cortex.transforms.memory.fold import memory_id
 from cortex.transforms.schemas import GLOBAL_SCOPE
 from tests.bench import NOW, Bench, contents, difference, leftovers
@@ -50,6 +49,7 @@ from tests.rows import entry
 from tests.traces import traces
 from tests.transcripts import Talk, decisions, forked, lines, resumed
 
+lancedb()  # before children are forked: its import takes a second
 COUNTED = ("os.rename", "os.remove", "os.link", "os.mkdir", "os.rmdir", "os.truncate", "shutil.rmtree")
 WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 REMEMBERED = "The pilots phone before slack water"

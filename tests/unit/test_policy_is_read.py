@@ -44,7 +44,6 @@ BELONGS_TO = {
     "transforms/writer/": ("write",),
     "transforms/writer/pairs.py": ("judge",),
     "transforms/writer/project.py": ("judge",),
-    "transforms/writer/validity.py": ("decay",),
     "transforms/writer/answer.py": ("extract", "write"),
     "transforms/writer/written.py": ("extract", "write"),
     "transforms/words/": ("extract", "link", "consolidate", "remember", "stats"),

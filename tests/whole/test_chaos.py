@@ -14,13 +14,13 @@ from tests.chaos.year import live
 
 def test_a_few_kills_lose_and_double_nothing():
     messages: list[str] = []
-    tally = run_kills(4, seed=7, tell=messages.append)
+    tally = run_kills(3, seed=7, tell=messages.append)
     assert tally.is_clean, "\n".join(messages)
-    assert tally.kills == 4
+    assert tally.kills == 3
 
 
 def test_a_crowd_on_one_store_loses_and_doubles_nothing(tmp_path: Path):
-    result = crowd(tmp_path, seconds=4)
+    result = crowd(tmp_path, seconds=2)
     assert result.faults == {}
     assert result.facts > 8
 

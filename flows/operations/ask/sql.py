@@ -25,6 +25,7 @@ from cortex.storage.published.published import ALL_NAMES, FROM_THE_LAKE
 from cortex.storage.published.sandboxed_sql import check_reads, database_of, database_of_store
 from cortex.storage.settings.settings import load_settings
 from cortex.transforms.errors import CortexError, QueryTooLong, UsageError
+from cortex.transforms.redaction.redact import redact
 from cortex.transforms.schemas import CALLS, EVENTS, GLOBAL_SCOPE, JOURNAL, TURNS
 from cortex.transforms.words.ages import start_of
 
@@ -96,7 +97,7 @@ def check_reads_of(query: str) -> None:
     try:
         check_reads(query)
     except duckdb.Error as error:
-        raise UsageError(f"DuckDB says: {error}\n", TABLES_HINT) from error
+        raise _refused(error, query) from error
 
 
 def _answered(
@@ -117,7 +118,7 @@ def _answered(
     except duckdb.Error as error:
         if as_of is None and not isinstance(error, duckdb.ProgrammingError):  # the query itself is sound
             context.open_store().lake.check_readable(FROM_THE_LAKE)
-        failure = UsageError(f"DuckDB says: {error}\n", TABLES_HINT)
+        failure = _refused(error, query)
     except RuntimeError as error:
         if "interrupted" not in str(error):
             raise
@@ -125,6 +126,14 @@ def _answered(
     # Outside of the handlers: a chain of errors would keep the database beyond the end of the program.
     database = None
     raise failure
+
+
+def _refused(error: duckdb.Error, query: str) -> UsageError:
+    """Return what DuckDB says of a query; of one with a secret without the excerpt, which may cut it."""
+    text = str(error)
+    if redact(query)[1]:
+        text = redact(text.partition("\n\nLINE ")[0])[0]
+    return UsageError(f"DuckDB says: {text}\n", TABLES_HINT)
 
 
 def _too_long(seconds: float) -> QueryTooLong:

@@ -166,16 +166,6 @@ def test_remember_says_what_it_kept_and_where(cortex):
     assert "global" in cortex("status").out
 
 
-def test_words_of_two_facts_name_no_one_memory(cortex, samples):
-    for fact in ("Levels as integers save half the disk.", "Levels as integers are read by the old gauge."):
-        assert cortex("remember", fact, "--project", "tidepool").code == 0
-    answer = cortex("forget", "levels as integers", "--project", "tidepool", "--yes", "--json")
-    assert answer.code == 2 and "more than one memory" in error_of(answer)["problem"]
-    listed = error_of(answer)["problem"]
-    assert "half the disk" in listed and "old gauge" in listed
-    assert "integer millimetres" in cortex("recall", "levels as integers", "--project", "tidepool").out
-
-
 def test_brief_prints_what_the_assistant_is_handed(cortex, samples):
     answer = cortex("brief", "--project", "tidepool")
     assert answer.code == 0 and "raw payloads" in answer.out

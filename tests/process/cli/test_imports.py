@@ -31,11 +31,13 @@ def modules_of(*words: str) -> set[str]:
 LIBRARIES = ("pyarrow", "numpy", "polars", "lancedb", "prefect", "onnxruntime", "cortex.storage.store")
 
 
+@pytest.mark.first_is_quick
 @pytest.mark.parametrize("words", [["status"], ["brief", "--project", "tidepool"]])
 def test_what_is_published_is_shown_without_a_table_library(samples, words):
     assert modules_of(*words) & {*LIBRARIES, "duckdb"} == set()
 
 
+@pytest.mark.first_is_quick
 @pytest.mark.parametrize(
     "words", [["list", "--all-projects"], ["timeline", "--all-projects"], ["today"], ["show", "ID"]]
 )
@@ -85,6 +87,7 @@ INITIALIZE = (
 )
 
 
+@pytest.mark.first_is_quick
 @pytest.mark.parametrize("words", [("mcp",), ("list",), ("recall", "what do we use")])
 def test_python_m_cortex_runs_no_module_of_the_folder_it_is_called_in(tmp_path, words):
     """A client whose `.mcp.json` names `python -m cortex mcp` starts it in the repository."""

@@ -10,7 +10,7 @@ import pytest
 
 from cortex.hooks import branches as hook
 from cortex.transforms.memory.reality import branch_doubt
-from tests.bench import NOW, kept
+from tests.bench import kept
 from tests.transcripts import Talk
 
 HOOK = Path(__file__).parents[3] / "hooks" / "hook.py"
@@ -94,29 +94,14 @@ def is_marked(bench, folder: Path) -> tuple[bool, bool]:
     return "[on branch" in lines[TRUNK_FACT], MARK in lines[FEATURE_FACT]
 
 
-def test_a_branch_begun_since_holds_what_its_beginning_holds(bench, checkout):
-    checkout.git("switch", "-q", "-c", "later", "try/ring")
-    assert is_marked(bench, checkout.folder) == (False, False)
-    checkout.git("switch", "-q", "-c", "other", "main")
-    assert is_marked(bench, checkout.folder) == (False, True)
-    before = started(bench, checkout.folder)
-    checkout.commit("unknown to the last run")
-    assert started(bench, checkout.folder) == before  # as published
-
-
-def test_the_same_branch_gives_the_same_bytes(bench, checkout):
-    notes = next((bench.home / "published").rglob(hook.NOTES))
-    before = notes.read_bytes(), started(bench, checkout.folder)
-    bench.run("nightly", NOW)
-    assert (notes.read_bytes(), started(bench, checkout.folder)) == before
-
-
+@pytest.mark.first_is_quick
 @pytest.mark.parametrize("content", ["", "{", "[]", '{"lines": [[0, 1, ["x"], false]]}', '{"lines": 7}'])
 def test_damaged_notes_leave_the_brief_as_it_is(bench, checkout, content):
     next((bench.home / "published").rglob(hook.NOTES)).write_text(content)
     assert is_marked(bench, checkout.folder) == (False, True)
 
 
+@pytest.mark.first_is_quick
 @pytest.mark.parametrize("head", ["", "ref: refs/heads/.invalid", "ref: refs/tags/x", "ref: refs/heads/../x"])
 def test_a_head_that_names_no_branch_leaves_the_brief_as_it_is(bench, checkout, head):
     (checkout.folder / ".git" / "HEAD").write_text(f"{head}\n")

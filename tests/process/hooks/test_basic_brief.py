@@ -383,7 +383,7 @@ def test_words_about_secrets_are_no_secrets():
 
 
 def test_a_long_fact_is_cut_and_a_long_day_stays_within_its_room(client):
-    lines = [f"[MEMORY: {kind}] Fact {n} " + "word " * 200 for n in range(20) for kind in MEMORY_TAGS]
+    lines = [f"[MEMORY: {kind}] Fact {n} " + "word " * 200 for n in range(2) for kind in MEMORY_TAGS]
     write(client, prose("\n".join(lines)))
     told = start(client)
     assert len(told) < 3_600 and all(len(line) < 340 for line in told.split("\n"))

@@ -563,6 +563,7 @@ def test_what_somebody_shows_as_anothers_words_is_not_quoted_as_theirs(client, k
     assert "Alumina" not in text
 
 
+@pytest.mark.first_is_quick
 @pytest.mark.parametrize("wrapping", sorted(injections.WRAPPINGS))
 @pytest.mark.parametrize("change", ["word for word", "one word changed"])
 def test_what_the_assistant_repeats_of_a_page_is_not_quoted(client, wrapping, change):

@@ -22,6 +22,7 @@ def test_the_brief_shown_is_the_one_that_would_be_explained_now(browser):
     assert published.total == live.total == data["candidates"]
 
 
+@pytest.mark.first_is_quick
 @pytest.mark.parametrize(
     "content", [b"", b"{}", b"[1]", b'{"version": 1, "shown": [{"text": 3}]}', b"[" * 9_999]
 )

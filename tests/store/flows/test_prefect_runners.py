@@ -1,11 +1,10 @@
 """A carrier of shards: what it answers where the workers of a cluster are gone, come back or never came."""
 
+import importlib
 from contextlib import nullcontext
 
 import pytest
 
-from cortex.flows.engines import prefect_stages
-from cortex.flows.engines.prefect_stages import START_ATTEMPTS, PrefectCarrier
 from cortex.flows.reading.shard_worker import RunnerChoice
 
 REQUESTS = [b"a", b"b", b"c"]
@@ -44,7 +43,13 @@ class Cluster:
 
 
 @pytest.fixture
-def carried(monkeypatch):
+def prefect_stages():
+    """Return the module, which takes 2.5 s to import: in the process that runs these tests alone."""
+    return importlib.import_module("cortex.flows.engines.prefect_stages")
+
+
+@pytest.fixture
+def carried(monkeypatch, prefect_stages):
     """Return the answers of a carrier over a cluster; a second passes between two looks."""
 
     def answers(cluster: Cluster, patience: float = 3) -> tuple[list[bytes | None], list[str]]:
@@ -53,7 +58,7 @@ def carried(monkeypatch):
         monkeypatch.setattr(prefect_stages, "_runner_of", lambda choice: cluster)
         monkeypatch.setattr(prefect_stages, "_has_workers", lambda *_: cluster.has_workers.pop(0))
         monkeypatch.setattr(prefect_stages, "monotonic", lambda: next(seconds))
-        carrier = PrefectCarrier(RunnerChoice("threads", 1), patience)
+        carrier = prefect_stages.PrefectCarrier(RunnerChoice("threads", 1), patience)
         given = list(carrier.map(REQUESTS))
         carrier.close()
         return given, carrier.notes
@@ -91,7 +96,7 @@ def test_a_lost_cluster_is_noted_once_and_not_for_each_shard(carried):
     assert [note for note in notes if "b'b'" in note or "b'c'" in note] == []
 
 
-def test_a_cluster_that_does_not_start_is_tried_so_often_and_no_more(carried, monkeypatch):
+def test_a_cluster_that_does_not_start_is_tried_so_often_and_no_more(carried, prefect_stages, monkeypatch):
     class Broken(Cluster):
         attempts = 0
 
@@ -99,9 +104,9 @@ def test_a_cluster_that_does_not_start_is_tried_so_often_and_no_more(carried, mo
             self.attempts += 1
             raise OSError("no such host")
 
-    monkeypatch.setattr(f"{__name__}.REQUESTS", [b"a"] * (START_ATTEMPTS + 3))
+    monkeypatch.setattr(f"{__name__}.REQUESTS", [b"a"] * (prefect_stages.START_ATTEMPTS + 3))
     cluster = Broken()
     answers, notes = carried(cluster)
     assert answers == [None] * len(REQUESTS)
-    assert cluster.attempts == START_ATTEMPTS
+    assert cluster.attempts == prefect_stages.START_ATTEMPTS
     assert notes[0] == "threads: OSError no such host"

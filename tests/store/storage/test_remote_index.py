@@ -83,6 +83,7 @@ def test_a_table_that_is_gone_is_gone_from_the_index(machines):
     assert parts_in(two / "tables" / SEARCH_FILE) == {("harbour", "memories")}
 
 
+@pytest.mark.first_is_quick
 @pytest.mark.parametrize("step", ["_download", "_remove", "_write_database", "index_tables", "keep_note"])
 def test_killed_while_it_follows_the_next_look_goes_on(machines, monkeypatch, step):
     one, two = machines
@@ -103,6 +104,7 @@ def killed(*_: object, **__: object) -> None:
     raise KeyboardInterrupt
 
 
+@pytest.mark.first_is_quick
 @pytest.mark.parametrize("content", [b"\xff" * 40_000, b"", b"SQLite format 3\0" + b"\xff" * 9_000])
 def test_a_damaged_index_or_list_here_is_no_reason_to_stop(machines, content):
     one, two = machines

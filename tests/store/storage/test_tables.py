@@ -2,12 +2,11 @@
 
 from pathlib import Path
 
-import lancedb
 import numpy as np
 import pyarrow as pa
 import pytest
 
-from cortex.storage.tables.lance_tables import LanceTables, in_own_buffers
+from cortex.storage.tables.lance_tables import LanceTables, in_own_buffers, lancedb
 from cortex.storage.tables.tables import INDEX_TEXT, VECTOR
 from cortex.transforms.errors import TablesDamaged
 from cortex.transforms.schemas import MEMORIES
@@ -125,7 +124,7 @@ def test_the_vectors_are_in_the_table_and_whoever_opens_it_can_search_it(home: P
     tables = LanceTables(home)
     near, far = (searchable(memory(name), vector=vector) for name, vector in (("m1", NEAR), ("m2", FAR)))
     tables.replace("reef-1", "memories", pa.concat_tables([near, far]))
-    opened = lancedb.connect(str(home / "tables" / "reef-1")).open_table("memories")
+    opened = lancedb().connect(str(home / "tables" / "reef-1")).open_table("memories")
     assert opened.search(FAR).distance_type("cosine").limit(1).to_arrow()["memory_id"].to_pylist() == ["m2"]
     assert opened.schema.field(VECTOR).type == pa.list_(pa.float16(), DIMENSIONS)
 
@@ -133,7 +132,7 @@ def test_the_vectors_are_in_the_table_and_whoever_opens_it_can_search_it(home: P
 def test_a_table_of_an_earlier_version_gets_its_vectors_with_the_next_write(home: Path):
     tables, rows = LanceTables(home), searchable(memory("m1"), memory("m2"))
     tables.replace("reef-1", "memories", rows)
-    lancedb.connect(str(home / "tables" / "reef-1")).open_table("memories").drop_columns([VECTOR])
+    lancedb().connect(str(home / "tables" / "reef-1")).open_table("memories").drop_columns([VECTOR])
     assert tables.replace("reef-1", "memories", rows) == 2
     assert tables.open("reef-1", "memories").read([VECTOR])[VECTOR].null_count == 0
 

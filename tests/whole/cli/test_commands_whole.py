@@ -6,6 +6,7 @@ import pytest
 
 from cortex.cli.main import main
 from tests.bench import SAMPLES
+from tests.process.cli.test_commands import error_of
 from tests.transcripts import KELP, decisions
 
 
@@ -163,3 +164,13 @@ def test_a_command_without_its_words_prints_the_help_alone(capsys):
         main([])
     err = capsys.readouterr().err
     assert left.value.code == 2 and "Usage:" in err and "CORTEX_E_" not in err
+
+
+def test_words_of_two_facts_name_no_one_memory(cortex, samples):
+    for fact in ("Levels as integers save half the disk.", "Levels as integers are read by the old gauge."):
+        assert cortex("remember", fact, "--project", "tidepool").code == 0
+    answer = cortex("forget", "levels as integers", "--project", "tidepool", "--yes", "--json")
+    assert answer.code == 2 and "more than one memory" in error_of(answer)["problem"]
+    listed = error_of(answer)["problem"]
+    assert "half the disk" in listed and "old gauge" in listed
+    assert "integer millimetres" in cortex("recall", "levels as integers", "--project", "tidepool").out

@@ -262,7 +262,7 @@ def half(commands: list[list[str]], name: str) -> list[list[str]]:
     return commands[[*HEALED, *NAMED].index(name) % 2 :: 2]
 
 
-@pytest.mark.spread(8)
+@pytest.mark.spread(4)
 @pytest.mark.parametrize("name", HEALED)
 def test_what_is_made_from_the_lake_is_made_again_by_the_command_that_meets_it(cortex, sound, name):
     expected = contents(sound())
@@ -281,7 +281,7 @@ def test_what_is_made_from_the_lake_is_made_again_by_the_command_that_meets_it(c
     assert FACT in Store(home).tables.open("global", "memories").read()["text"].to_pylist()
 
 
-@pytest.mark.spread(10)
+@pytest.mark.spread(5)
 @pytest.mark.parametrize("name", NAMED)
 def test_what_is_the_truth_is_named_with_the_next_step_and_left_as_it_is(cortex, sound, name):
     damage, code = NAMED[name]

@@ -27,7 +27,7 @@ def twice(bench):
     """Fill a store with the same wish in two projects, and another one in a third."""
     for name, text in (("kelp", WISH), ("reef", WISH), ("cove", "Always run the linter before a commit.")):
         stated(name, f"/home/dev/{name}", text).write(bench.projects)
-    bench.backfill()
+    bench.begin()
     return bench
 
 

@@ -13,13 +13,13 @@ FACTS = (
 
 
 @pytest.fixture
-def disputed(cortex, home, tmp_path):
+def disputed(cortex, bench):
     """A store with two decisions at odds."""
     talk = Talk("s1")
     for fact in FACTS:
         talk.user("And the cache of readings?").assistant(fact)
-    talk.write(tmp_path / "projects")
-    assert cortex("backfill", tmp_path / "projects", "--engine", "plain").code == 0
+    talk.write(bench.projects)
+    bench.begin()
     return cortex
 
 

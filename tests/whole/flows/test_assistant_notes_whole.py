@@ -24,7 +24,7 @@ def notes_of(root: Path, cwd: str, **files: str) -> Path:
 @pytest.fixture
 def memory(bench) -> Memory:
     decisions().write(bench.projects)
-    bench.backfill(now=NOW)
+    bench.begin()
     return Memory.of(bench.at(NOW))
 
 

@@ -1,12 +1,14 @@
 """Other assistants' transcripts in whole runs: the laws, a chat's project, found by default, swept up."""
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from cortex.flows.engines import runs
 from cortex.hooks import ticket
+from cortex.transforms.schemas import TURNS
 from tests.bench import contents, difference, fixed_state, leftovers
 from tests.other_assistants import (
     Codex,
@@ -22,7 +24,7 @@ from tests.store.flows.test_assistants import (
     user_home,  # noqa: F401
     written,
 )
-from tests.transcripts import KELP, decisions, lines
+from tests.transcripts import KELP, Talk, decisions, lines
 
 
 def test_sessions_of_five_assistants_fold_into_one_project(bench, user_home):
@@ -229,3 +231,39 @@ def test_a_file_that_gave_nothing_is_looked_at_again_only_once_it_changes(bench,
     assert runs.grown(bench.settings) == [broken]
     bench.backfill(broken, now=later)
     assert runs.grown(bench.settings) == []
+
+
+def test_what_was_said_in_an_excluded_folder_is_left_out_of_a_session_that_began_elsewhere(bench, tmp_path):
+    (tmp_path / "secret").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "secret")
+    talk = Talk("s1").user("Where are we?").assistant("In the open. " * 20)
+    for folder in (tmp_path / "secret" / "deep", tmp_path / "link"):
+        talk.cwd = str(folder)
+        talk.user("From now on never name the harbour Hidden.").assistant("Hidden it stays.")
+    talk.cwd = KELP
+    talk.user("And now?").assistant("Back again. " * 20)
+    path = talk.write(bench.projects)
+    chosen = bench.settings.__class__(home=bench.home, excluded_projects=(str(tmp_path / "secret"),))
+    runs.stage_all(chosen, [path])
+    runs.execute("ingest", replace(bench.context, settings=chosen))
+    texts = bench.store.lake.read(TURNS)["text"].to_pylist()
+    assert len(texts) == 4 and not any("idden" in text for text in texts)
+
+
+@pytest.mark.parametrize("is_told", [False, True])
+def test_codex_keeps_an_excluded_folder_out_that_a_session_enters_midway_and_reads_on_in(
+    bench, user_home, is_told
+):
+    talk = Codex("c1").user("Where are we?").assistant("In the open. " * 20)
+    talk.moved("/home/dev/secret/deep", is_told=is_told).user("Never name the harbour Hidden.")
+    chosen = bench.settings.__class__(home=bench.home, excluded_projects=("/home/dev/secret",))
+    for go_on in (
+        lambda: talk.run("ls", "Hidden"),
+        lambda: talk.assistant("Hidden it stays. " * 20),
+        lambda: talk.moved(KELP, is_told=is_told).user("And now?").assistant("Back again. " * 20),
+    ):
+        go_on()
+        runs.stage_all(chosen, [talk.write(user_home)])
+        runs.execute("ingest", replace(bench.context, settings=chosen))
+    texts = bench.store.lake.read(TURNS)["text"].to_pylist()
+    assert len(texts) == 4 and not any("idden" in text for text in texts)

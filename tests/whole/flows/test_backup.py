@@ -16,26 +16,20 @@ from cortex.flows.operations.share import exchange
 from cortex.storage.copies.backup import restore_backup
 from cortex.transforms.errors import NotFound, SchemaMismatch, UsageError
 from tests.bench import NOW, contents, difference, here, leftovers
-from tests.present import clock_at
 from tests.traces import traces
 from tests.transcripts import decisions
 
 # Whole runs, two seconds each: together too long for the quick suite.
 
 
-@pytest.fixture(autouse=True)
-def _here_is_kelp(monkeypatch, tmp_path):
-    (tmp_path / "kelp").mkdir()
-    monkeypatch.chdir(tmp_path / "kelp")
-    with clock_at(NOW):
-        yield
+pytestmark = pytest.mark.usefixtures("in_kelp", "at_noon")
 
 
 @pytest.fixture
 def file(bench, tmp_path) -> Path:
     """Return a backup of a store with one session in it."""
     decisions().write(bench.projects)
-    bench.backfill()
+    bench.begin()
     made = tmp_path / "store.tar.zst"
     here().backup(made)
     return made

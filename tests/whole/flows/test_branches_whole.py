@@ -6,6 +6,7 @@ from tests.process.flows.test_branches import (
     MARK,
     checkout,  # noqa: F401
     is_marked,
+    started,
 )
 
 
@@ -43,3 +44,20 @@ def test_a_merge_takes_the_mark_away_at_the_next_run(bench, checkout):
     checkout.git("merge", "-q", "--no-ff", "-m", "take it", "try/ring")
     bench.run("nightly", NOW)
     assert is_marked(bench, checkout.folder) == (False, False)
+
+
+def test_a_branch_begun_since_holds_what_its_beginning_holds(bench, checkout):
+    checkout.git("switch", "-q", "-c", "later", "try/ring")
+    assert is_marked(bench, checkout.folder) == (False, False)
+    checkout.git("switch", "-q", "-c", "other", "main")
+    assert is_marked(bench, checkout.folder) == (False, True)
+    before = started(bench, checkout.folder)
+    checkout.commit("unknown to the last run")
+    assert started(bench, checkout.folder) == before  # as published
+
+
+def test_the_same_branch_gives_the_same_bytes(bench, checkout):
+    notes = next((bench.home / "published").rglob(hook.NOTES))
+    before = notes.read_bytes(), started(bench, checkout.folder)
+    bench.run("nightly", NOW)
+    assert (notes.read_bytes(), started(bench, checkout.folder)) == before

@@ -17,10 +17,7 @@ PAIR = ("Use SQLite in WAL mode.", "Always use SQLite in WAL mode here.")
 OTHER = ("Name stations in lower case letters.", "Name stations in lower case letters always.")
 
 
-@pytest.fixture(autouse=True)
-def _here_is_kelp(monkeypatch, tmp_path):
-    (tmp_path / "kelp").mkdir()
-    monkeypatch.chdir(tmp_path / "kelp")
+pytestmark = pytest.mark.usefixtures("in_kelp")
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 import json
 import re
 import shutil
-from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 
@@ -21,7 +20,6 @@ from cortex.storage.published.shown_lines import ShownLinesRegister
 from cortex.storage.store import Store
 from cortex.transforms.errors import FileDamaged, KeyUnavailable, UsageError
 from tests.bench import NOW, Bench, contents, difference, here, leftovers
-from tests.present import clock_at
 from tests.rows import entry
 from tests.traces import traces
 from tests.transcripts import decisions, forked
@@ -32,12 +30,7 @@ from tests.whole.flows.test_kills import Killed, _die_at
 CANARY = "whole millimetres"
 
 
-@pytest.fixture(autouse=True)
-def _here_is_kelp(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
-    (tmp_path / "kelp").mkdir()
-    monkeypatch.chdir(tmp_path / "kelp")
-    with clock_at(NOW):
-        yield
+pytestmark = pytest.mark.usefixtures("in_kelp", "at_noon")
 
 
 @pytest.fixture
@@ -49,7 +42,7 @@ def key(tmp_path: Path) -> Path:
 def sealed(bench: Bench, key: Path) -> Bench:
     """Return a bench with one session in its store, which is sealed."""
     decisions().write(bench.projects)
-    bench.backfill()
+    bench.begin()
     encrypt(bench.context, key)
     return bench
 

@@ -20,7 +20,6 @@ from tests.rows import entry
 
 # Whole runs, a second each: together too long for the quick suite.
 
-REAL = Path(__file__).parents[4] / "shared" / "data" / "transcripts"
 # Real sessions that grow: the last lines of each are read after something was forgotten.
 LINES_KEPT_BACK = 40
 

@@ -38,12 +38,7 @@ LATER = "f2"
 FACT = f"Gauges of the {CANARY} reef report every six minutes because batteries are small."
 
 
-@pytest.fixture(autouse=True)
-def _here_is_kelp(monkeypatch, tmp_path):
-    (tmp_path / "kelp").mkdir()
-    monkeypatch.chdir(tmp_path / "kelp")
-    with clock_at(NOW):
-        yield
+pytestmark = pytest.mark.usefixtures("in_kelp", "at_noon")
 
 
 def told_canary(name: str = "s1") -> Talk:
@@ -431,7 +426,7 @@ PLACES = {
 
 
 # What lies on disk after a write lies there before the next one.
-@pytest.mark.spread(6)
+@pytest.mark.spread(4)
 @pytest.mark.parametrize(("number", "moment"), [(1, "before"), (2, "before"), (3, "before"), (3, "after")])
 @pytest.mark.parametrize("place", PLACES)
 def test_killed_around_a_write_the_next_run_erases_to_the_end(bench, monkeypatch, place, number, moment):

@@ -151,7 +151,7 @@ def test_a_record_that_the_reader_cannot_take_is_set_aside_by_its_line(bench, mo
     assert any("whole millimetres" in text for text in bench.texts())
 
 
-@pytest.mark.spread(8)
+@pytest.mark.spread(4)
 @pytest.mark.parametrize("seed", range(4, 40))
 def test_none_of_many_hostile_records_costs_another_or_breaks_a_promise(seed):
     read_hostile_records(seed)

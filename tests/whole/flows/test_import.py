@@ -11,17 +11,10 @@ from cortex.transforms.documents.interchange import read_export
 from cortex.transforms.errors import NotFound, UsageError
 from cortex.transforms.memory.fold import memory_id
 from tests.bench import NOW, fixed_state, here, kept
-from tests.present import clock_at
 from tests.rows import entry
 from tests.transcripts import KELP, decisions
 
-
-@pytest.fixture(autouse=True)
-def _here_is_kelp(monkeypatch, tmp_path):
-    (tmp_path / "kelp").mkdir()
-    monkeypatch.chdir(tmp_path / "kelp")
-    with clock_at(NOW):
-        yield
+pytestmark = pytest.mark.usefixtures("in_kelp", "at_noon")
 
 
 @pytest.fixture

@@ -71,7 +71,7 @@ WRITES = [
 ]
 
 
-@pytest.mark.spread(12)
+@pytest.mark.spread(8)
 @pytest.mark.parametrize(("place", "number", "moment"), WRITES)
 def test_killed_around_a_write(home, undisturbed, monkeypatch, place, number, moment):
     projects, expected = undisturbed

@@ -43,7 +43,7 @@ def known(bench):
     for number in range(3):
         decisions(f"s{number}").write(bench.projects)
     decisions("r1", cwd="/home/dev/reef").write(bench.projects)
-    bench.backfill()
+    bench.begin()
     Talk("new").user("Go.").assistant("[MEMORY: gotcha] The crane needs two keys.").write(bench.projects)
     bench.stage()
     return bench

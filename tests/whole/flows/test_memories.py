@@ -17,12 +17,7 @@ from tests.bench import NOW, WordEmbedder, contents, here
 from tests.rows import entry
 from tests.transcripts import START, Talk, decisions
 
-
-@pytest.fixture(autouse=True)
-def _here_is_kelp(monkeypatch, tmp_path):
-    """Commands ask the fake model too, and stand in a folder of their own."""
-    (tmp_path / "kelp").mkdir()
-    monkeypatch.chdir(tmp_path / "kelp")
+pytestmark = pytest.mark.usefixtures("in_kelp")
 
 
 def remembered(text: str, **chosen: object) -> Remembered:

@@ -35,6 +35,14 @@ def harvest(name, **chosen):
 
 
 @pytest.fixture
+def begun(bench):
+    """Return a bench with one session in its store."""
+    harvest("s1").write(bench.projects)
+    bench.begin()
+    return bench
+
+
+@pytest.fixture
 def cut(monkeypatch):
     """Return the names of the transcripts that passages were cut from, run after run."""
     seen: list[str] = []
@@ -105,25 +113,20 @@ def test_only_what_changed_is_cut_again_and_tables_are_as_if_made_at_once(home, 
     has_same_tables(bench)
 
 
-def test_an_entry_of_the_journal_cuts_nothing(home, tmp_path, cut):
-    bench = Bench(home, tmp_path / "projects")
-    bench.backfill(harvest("s1").write(bench.projects))
-    cut.clear()
-    bench.run("nightly", NOW + DAY)
+def test_an_entry_of_the_journal_cuts_nothing(begun, cut):
+    begun.run("nightly", NOW + DAY)
     assert cut == []
 
 
-def test_tables_whose_index_holds_other_rows_are_written_as_a_whole(home, tmp_path):
-    bench = Bench(home, tmp_path / "projects")
-    bench.backfill(harvest("s1").write(bench.projects))
-    (scope,) = [name for name in bench.store.tables.scopes() if name != "global"]
-    tables = bench.store.tables
+def test_tables_whose_index_holds_other_rows_are_written_as_a_whole(begun):
+    (scope,) = [name for name in begun.store.tables.scopes() if name != "global"]
+    tables = begun.store.tables
     rows = tables.open(scope, "passages").read([*PASSAGES.arrow.names, INDEX_TEXT])
     assert tables.update(scope, "passages", rows.select(PASSAGES.arrow.names), {"file": []}) is None
-    before = indexed(bench)
+    before = indexed(begun)
     tables.index.drop(scope)
-    bench.backfill(harvest("s2").write(bench.projects))
-    with_two = indexed(bench)
+    begun.backfill(harvest("s2").write(begun.projects))
+    with_two = indexed(begun)
     assert with_two[0] != before[0]
     assert {row["passage_id"] for row in with_two[1]} == {row["passage_id"] for row in with_two[0][scope]}
 
@@ -180,26 +183,23 @@ LOST = [(each, True) for each in [*LOSSES, *OTHERS]]
 # Without a new session a run opens no table that is there: what it holds is not looked at.
 @pytest.mark.spread(3)
 @pytest.mark.parametrize(("lose", "is_new"), [*((each, False) for each in LOSSES), *LOST])
-def test_a_table_that_is_not_the_one_noted_is_made_again_from_all(home, tmp_path, lose, is_new):
-    bench, before = Bench(home, tmp_path / "projects"), tmp_path / "before"
-    bench.backfill(harvest("s1").write(bench.projects))
+def test_a_table_that_is_not_the_one_noted_is_made_again_from_all(begun, home, tmp_path, lose, is_new):
+    before = tmp_path / "before"
     complete_index(home / "tables" / "search.sqlite")
     shutil.copytree(home / "tables", before)
-    bench.backfill(harvest("s2").write(bench.projects))
+    begun.backfill(harvest("s2").write(begun.projects))
     complete_index(home / "tables" / "search.sqlite")
     lose(home / "tables", before)
     if is_new:
-        bench.stage(harvest("s3").write(bench.projects))
-    bench.run()
-    at_once = Bench(tmp_path / "other", bench.projects)
+        begun.stage(harvest("s3").write(begun.projects))
+    begun.run()
+    at_once = Bench(tmp_path / "other", begun.projects)
     at_once.backfill()
-    assert indexed(bench) == indexed(at_once)
+    assert indexed(begun) == indexed(at_once)
 
 
-def test_killed_before_it_is_noted_the_same_is_cut_again(home, tmp_path, monkeypatch):
-    bench = Bench(home, tmp_path / "projects")
-    bench.backfill(harvest("s1").write(bench.projects))
-    bench.stage(harvest("s2").write(bench.projects))
+def test_killed_before_it_is_noted_the_same_is_cut_again(begun, tmp_path, monkeypatch):
+    begun.stage(harvest("s2").write(begun.projects))
 
     class Killed(BaseException):
         """Stand for a kill."""
@@ -210,29 +210,25 @@ def test_killed_before_it_is_noted_the_same_is_cut_again(home, tmp_path, monkeyp
     with monkeypatch.context() as patched:
         patched.setattr("cortex.flows.stages.embed.with_cut", kill)
         with pytest.raises(Killed):
-            bench.run()
-    bench.run()
-    at_once = Bench(tmp_path / "other", bench.projects)
+            begun.run()
+    begun.run()
+    at_once = Bench(tmp_path / "other", begun.projects)
     at_once.backfill()
-    assert indexed(bench) == indexed(at_once)
+    assert indexed(begun) == indexed(at_once)
 
 
-def test_too_many_changed_transcripts_are_cut_with_all_others(home, tmp_path, monkeypatch, cut):
-    bench = Bench(home, tmp_path / "projects")
-    bench.backfill(harvest("s1").write(bench.projects))
+def test_too_many_changed_transcripts_are_cut_with_all_others(begun, monkeypatch, cut):
     monkeypatch.setattr(passages, "TRANSCRIPTS_MOST", 0)
     cut.clear()
-    bench.backfill(harvest("s2").write(bench.projects))
+    begun.backfill(harvest("s2").write(begun.projects))
     assert len(cut) == 2
-    has_same_tables(bench)
+    has_same_tables(begun)
 
 
-def test_a_note_of_other_files_counts_for_nothing(home, tmp_path, cut):
-    bench = Bench(home, tmp_path / "projects")
-    bench.backfill(harvest("s1").write(bench.projects))
-    store = bench.store
+def test_a_note_of_other_files_counts_for_nothing(begun, cut):
+    store = begun.store
     cuts = {name: each._replace(files="others") for name, each in store.lake.notes.cuts.items()}
     store.lake.note(replace(store.lake.notes, cuts=cuts))
     cut.clear()
-    bench.backfill(harvest("s2").write(bench.projects))
+    begun.backfill(harvest("s2").write(begun.projects))
     assert len(cut) == 2

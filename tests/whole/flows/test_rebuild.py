@@ -1,17 +1,15 @@
 """The fold law on whole stores: tables made from the lake again equal the live ones, row for row."""
 
-import shutil
 from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
 from cortex.flows.engines import runs
-from cortex.flows.operations.maintain.rebuild import compare_tables, rebuild_tables
 from cortex.flows.past import rebuilding
 from cortex.flows.past.rebuilding import compare, rebuild
 from cortex.storage.store import Store
-from cortex.storage.tables.lance_tables import RebuiltTables
+from cortex.storage.tables.lance_tables import RebuiltTables, lancedb
 from cortex.storage.tables.tables import VECTOR
 from tests.bench import NOW, SAMPLES, WordEmbedder, contents, difference, here, leftovers
 from tests.rows import entry
@@ -115,17 +113,6 @@ def test_every_changed_cell_and_row_is_listed(bench):
     assert compared(bench).differences == []
 
 
-def test_a_lost_table_comes_back_and_the_check_finds_it_before(bench):
-    decisions().write(bench.projects)
-    bench.begin()
-    before = contents(bench.home)
-    shutil.rmtree(bench.home / "tables")
-    assert compare_tables(bench.context).differences
-    rebuild_tables(bench.context)
-    assert compare_tables(bench.context).differences == []
-    assert difference(contents(bench.home), before) == {}
-
-
 def test_vectors_come_from_the_lake(bench):
     decisions().write(bench.projects)
     bench.begin()
@@ -216,6 +203,4 @@ def test_what_is_remembered_and_recalled_leaves_the_check_clean(bench):
 
 
 def _handle(bench, scope):
-    import lancedb
-
-    return lancedb.connect(str(bench.home / "tables" / scope)).open_table("memories")
+    return lancedb().connect(str(bench.home / "tables" / scope)).open_table("memories")

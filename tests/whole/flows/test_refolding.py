@@ -40,10 +40,7 @@ def whole(monkeypatch):
     return seen
 
 
-@pytest.fixture(autouse=True)
-def _here_is_kelp(monkeypatch, tmp_path):
-    (tmp_path / "kelp").mkdir()
-    monkeypatch.chdir(tmp_path / "kelp")
+pytestmark = pytest.mark.usefixtures("in_kelp")
 
 
 def is_as_from_the_lake(bench):
@@ -74,9 +71,9 @@ def test_sessions_and_entries_are_folded_in_part_and_nothing_differs(home, tmp_p
     assert is_as_from_the_lake(bench)
 
 
-def test_another_policy_folds_all_again(home, tmp_path, whole):
-    bench = Bench(home, tmp_path / "projects")
-    bench.backfill(harvest("s1").write(bench.projects))
+def test_another_policy_folds_all_again(bench, home, whole):
+    harvest("s1").write(bench.projects)
+    bench.begin()
     whole.clear()
     bench.stage(harvest("s2").write(bench.projects))
     (home / "policy").mkdir()
@@ -88,9 +85,9 @@ def test_another_policy_folds_all_again(home, tmp_path, whole):
 
 
 @pytest.mark.parametrize("at", ["with_row_hash", "note"])
-def test_killed_while_it_writes_the_next_run_gives_the_same(home, tmp_path, monkeypatch, at):
-    bench = Bench(home, tmp_path / "projects")
-    bench.backfill(harvest("s1").write(bench.projects))
+def test_killed_while_it_writes_the_next_run_gives_the_same(bench, monkeypatch, at):
+    harvest("s1").write(bench.projects)
+    bench.begin()
     bench.stage(harvest("s2").write(bench.projects))
 
     class Killed(BaseException):
@@ -110,9 +107,9 @@ def test_killed_while_it_writes_the_next_run_gives_the_same(home, tmp_path, monk
     assert is_as_from_the_lake(bench)
 
 
-def test_tables_of_an_earlier_day_are_folded_from_the_start(home, tmp_path, whole):
-    bench = Bench(home, tmp_path / "projects")
-    bench.backfill(harvest("s1").write(bench.projects))
+def test_tables_of_an_earlier_day_are_folded_from_the_start(bench, home, tmp_path, whole):
+    harvest("s1").write(bench.projects)
+    bench.begin()
     shutil.copytree(home / "tables", tmp_path / "before")
     bench.backfill(harvest("s2").write(bench.projects))
     shutil.rmtree(home / "tables")

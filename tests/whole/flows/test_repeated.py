@@ -25,10 +25,7 @@ class Killed(BaseException):
     """Stands for the end of the process."""
 
 
-@pytest.fixture(autouse=True)
-def _at_noon(monkeypatch):
-    with clock_at(NOW):
-        yield
+pytestmark = pytest.mark.usefixtures("at_noon")
 
 
 @pytest.fixture
@@ -39,7 +36,7 @@ def talk(bench: Bench) -> Talk:
     )
     talk.write(bench.projects)
     decisions("s2", cwd="/home/dev/reef").write(bench.projects)
-    bench.backfill()
+    bench.begin()
     return talk
 
 
@@ -66,7 +63,7 @@ def killed(monkeypatch: pytest.MonkeyPatch, stage: str, command: Callable[[], No
             command()
 
 
-@pytest.mark.spread(4)
+@pytest.mark.spread(3)
 @pytest.mark.parametrize("stage", ["journal", *(stage.name for stage in order.FORGET[1:])])
 def test_a_killed_forgetting_of_a_session_is_finished_when_it_is_given_again(bench, monkeypatch, talk, stage):
     def forget() -> None:

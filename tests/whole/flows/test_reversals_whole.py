@@ -42,7 +42,7 @@ def year(bench: Bench) -> Bench:
             Talk(f"{thing}-{month}", start=start).user("And then?").assistant(
                 f"[MEMORY: decision] {words}"
             ).write(bench.projects)
-    bench.backfill(now=datetime(2027, 1, 1, tzinfo=UTC))
+    bench.begin(now=datetime(2027, 1, 1, tzinfo=UTC))
     return bench
 
 

@@ -47,7 +47,7 @@ def test_a_run_loads_nothing_of_it_and_leaves_no_file(home, tmp_path):
     assert not {name for name in names if re.search("spending|scratch|arrivals", name)}
 
 
-@pytest.mark.spread(4)
+@pytest.mark.spread(3)
 @pytest.mark.parametrize(
     "words",
     [

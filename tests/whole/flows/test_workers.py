@@ -17,7 +17,7 @@ from tests.transcripts import decisions, forked
 ROOT = Path(__file__).parents[3]
 # Fewer where the run is over before. A task is asked again so often when the worker that has it dies; how
 # many shards are left to the run depends on how fast workers come up, what comes out does not.
-KILLS = 3
+KILLS = 2
 SESSIONS = 14
 HANGS_AFTER_SECONDS = 480
 # Its server comes up late beside other tests; without it the run would have no workers.

@@ -8,8 +8,9 @@ import anyio
 import pytest
 
 from cortex.flows.operations.maintain.audit import read_calls
+from cortex.mcp.http_server import MAX_OF_A_SUBJECT
 from tests.protocol import SAMPLES_FOLDER, text_of
-from tests.store.mcp.test_http import LESSON, message, provider, settings, team, token  # noqa: F401
+from tests.store.mcp.test_http import HELLO, LESSON, message, provider, settings, team, token  # noqa: F401
 
 
 def call(tool, **arguments):
@@ -134,3 +135,20 @@ def test_of_a_thousand_calls_at_once_over_http_the_limit_is_answered(team, token
     assert team.do(token(), storm) == {"ok": 120, "CORTEX_E310": 880}
     outcomes = Counter(row["outcome"] for row in read_calls(assistant.context))
     assert outcomes == {"ok": 120, "CORTEX_E310": 1}
+
+
+def test_one_subject_does_not_use_up_the_sessions_and_loses_those_that_were_idle_longest(team, token):
+    def open_session(bearer):
+        return team.ask("POST", bearer, json=HELLO).headers["mcp-session-id"]
+
+    def is_open(session, bearer):
+        headers = {"mcp-session-id": session, "mcp-protocol-version": "2025-11-25"}
+        return team.ask("POST", bearer, headers, json=message("tools/list")).status_code == 200
+
+    eve, bob = token(sub="eve"), token(sub="bob")
+    his = open_session(bob)
+    sessions = [open_session(eve) for _ in range(MAX_OF_A_SUBJECT)]
+    assert is_open(sessions[0], eve)  # no longer the one that was idle longest
+    newest = open_session(eve)
+    assert not is_open(sessions[1], eve)
+    assert all(is_open(each, eve) for each in (sessions[0], sessions[2], newest)) and is_open(his, bob)

@@ -4,13 +4,12 @@ import json
 import shutil
 from pathlib import Path
 
-import lancedb
-
 from cortex.flows.context import Context
 from cortex.flows.engines import runs
 from cortex.flows.run import fingerprints
 from cortex.storage.settings.settings import Settings
 from cortex.storage.store import Store
+from cortex.storage.tables.lance_tables import lancedb
 from cortex.transforms.schemas import FINDING_KINDS
 from tests.bench import NOW, Bench
 from tests.rows import at
@@ -42,10 +41,12 @@ def test_tables_of_an_earlier_version_get_the_new_columns_by_the_next_run(home, 
         scope: bench.store.tables.open(scope, "memories").read() for scope in bench.store.tables.scopes()
     }
     for path in (bench.home / "tables").glob("*/memories.lance"):
-        lancedb.connect(path.parent).open_table("memories").drop_columns(["subject", "summary", "closed_by"])
+        lancedb().connect(path.parent).open_table("memories").drop_columns(
+            ["subject", "summary", "closed_by"]
+        )
     monkeypatch.setattr(fingerprints, "STAGES_VERSION", "of the next version")
     bench.run(now=NOW)
     for scope, rows in expected.items():
-        stored = lancedb.connect(bench.home / "tables" / scope).open_table("memories").schema.names
+        stored = lancedb().connect(bench.home / "tables" / scope).open_table("memories").schema.names
         assert "closed_by" in stored
         assert bench.store.tables.open(scope, "memories").read() == rows

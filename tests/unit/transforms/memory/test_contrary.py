@@ -3,6 +3,7 @@
 from collections import Counter
 from dataclasses import replace
 from datetime import timedelta
+from functools import cache
 
 import pytest
 
@@ -30,6 +31,7 @@ def linked(earlier, later, policy=POLICY):
     return rows, edges_between(rows, VECTORS.of(near), policy, MODEL)
 
 
+@cache
 def rule_of(earlier, later):
     """Return the rule by which two are at odds, or nothing."""
     edges = linked(earlier, later)[1].to_pylist()

@@ -20,26 +20,31 @@ DAY = timedelta(days=1)
 WORDS = ("Use npm, not pnpm, in the web folder", "Use pnpm, not npm, in the web folder")
 
 
-def ends(rows, rule="rejected_there_chosen_here"):
-    """Return which of two memories at odds by a rule no longer hold."""
-    edge = {"edge_id": "e", "project_id": "reef-1", "source_id": "new", "target_id": "old"}
-    edges = EDGES.of([edge | {"edge_type": "contradicts", "strength": 1.0, "rule": rule}])
-    known = with_valid_time(rows, edges, {}, POLICY).to_pylist()
+def contradiction(newer, older, rule="rejected_there_chosen_here"):
+    """Return the edge between two memories at odds."""
+    edge = {"edge_id": newer, "project_id": "reef-1", "source_id": newer, "target_id": older}
+    return edge | {"edge_type": "contradicts", "strength": 1.0, "rule": rule}
+
+
+def ended(rows, *edges):
+    """Return which memories no longer hold, all of them still active."""
+    known = with_valid_time(rows, EDGES.of(edges), {}, POLICY).to_pylist()
     assert {row["status"] for row in known} == {"active"}
     return {row["memory_id"] for row in known if row["valid_until"] is not None}
 
 
-@cases("newer", TRUSTS)
-@cases("older", TRUSTS)
-def test_what_is_trusted_more_or_said_on_purpose_is_never_ended(older, newer):
-    may_end = TRUSTS.index(older) <= TRUSTS.index(newer) and newer != TRUSTS[0]
-    for source, rule in product(SOURCE_TYPES, contrary_rules(POLICY)):
-        rows = memories(
-            memory("old", WORDS[0], trust=older, source_type=source),
-            memory("new", WORDS[1], trust=newer, updated_at=START + DAY),
-        )
+def test_what_is_trusted_more_or_said_on_purpose_is_never_ended():
+    rows, edges, expected = [], [], set()
+    for older, newer, source, rule in product(TRUSTS, TRUSTS, SOURCE_TYPES, contrary_rules(POLICY)):
+        pair = f"{older}, {newer}, {source}, {rule}"
+        rows.append(memory(f"old {pair}", WORDS[0], trust=older, source_type=source))
+        rows.append(memory(f"new {pair}", WORDS[1], trust=newer, updated_at=START + DAY))
+        edges.append(contradiction(f"new {pair}", f"old {pair}", rule))
+        may_end = TRUSTS.index(older) <= TRUSTS.index(newer) and newer != TRUSTS[0]
         is_on_purpose = source == "explicit" or (source == "code_index" and older == "user")
-        assert ends(rows, rule) == ({"old"} if may_end and not is_on_purpose else set())
+        if may_end and not is_on_purpose:
+            expected.add(f"old {pair}")
+    assert ended(memories(*rows), *edges) == expected
 
 
 @cases("older", TRUSTS)
@@ -47,7 +52,7 @@ def test_what_is_pinned_is_never_ended(older):
     rows = memories(
         memory("old", WORDS[0], trust=older, is_pinned=True), memory("new", WORDS[1], updated_at=START + DAY)
     )
-    assert ends(rows) == set()
+    assert ended(rows, contradiction("new", "old")) == set()
 
 
 said = st.lists(st.tuples(st.sampled_from(TRUSTS), st.sampled_from(WORDS)), min_size=2, max_size=6)

@@ -286,10 +286,6 @@ def test_a_strangers_words_are_a_strangers_whoever_the_model_names():
     assert fact["trust"] == "external"
 
 
-def own_rows(*rows):
-    return {row["text"]: (row["trust"], row["category"]) for row in rows}
-
-
 def test_consent_makes_a_proposal_the_persons_where_both_are_cited_and_no_other_words_of_the_assistants():
     rows = (
         *SESSION,
