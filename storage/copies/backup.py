@@ -25,6 +25,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from cortex.hooks.background import ENGINE
+from cortex.hooks.ticket import sync_file
 from cortex.storage.copies.swapping import (
     Swap,
     disable_settings,
@@ -196,7 +197,7 @@ def _write_tar(path: Path, backup: Backup, parts: dict[str, Path]) -> None:
         for name, part in sorted(parts.items()):
             tar.add(part, arcname=name, recursive=False)
     with path.open("rb") as written:
-        os.fsync(written.fileno())
+        sync_file(written.fileno())
 
 
 # -- Restore: a backup takes the place of a store. The file may come from anyone, so nothing in it is
@@ -386,7 +387,7 @@ def _write(body: IO[bytes], target: Path) -> str:
     with target.open("xb") as out:
         shutil.copyfileobj(body, out, _CHUNK_BYTES)
         out.flush()
-        os.fsync(out.fileno())
+        sync_file(out.fileno())
     return sha256_of(target)
 
 
