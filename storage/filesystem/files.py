@@ -44,11 +44,12 @@ _NOT_WRITABLE = {
     *(errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EXDEV),
 }
 
-# SQLite and LanceDB have words of their own for them.
+# SQLite, DuckDB and LanceDB have words of their own for them.
 _WORDS = {
     "database or disk is full": errno.ENOSPC,
     "attempt to write a readonly database": errno.EROFS,
     "disk I/O error": errno.EIO,
+    "fsync failed": errno.EIO,
     "unable to open database file": errno.EACCES,
     "does not support an operation required": errno.ENOTSUP,
 }
