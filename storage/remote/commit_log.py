@@ -76,7 +76,7 @@ class LogEntry:
         if not is_sound or not isinstance(entry.term, int):
             raise ManifestDamaged(
                 "an entry in the log of the store is damaged: Cortex did not write it like this.",
-                "Try again: the answer may have been cut. If it stays, put it back from a version of the bucket.",
+                "Try again: the answer may have been cut. If it stays, restore an older version of it.",
             )
         return entry
 

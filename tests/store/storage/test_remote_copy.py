@@ -201,9 +201,7 @@ def test_a_changed_object_is_refused(machines, bucket):
     [b"", b"[]", b"\xff", b'{"kind": "com', b'{"kind": 1}', b"[" * 100_000],
     ids=["empty", "a list", "no text", "cut", "other fields", "nested"],
 )
-def test_an_entry_of_the_log_that_was_cut_or_changed_is_a_clear_error_and_costs_nothing(
-    machines, bucket, content
-):
+def test_an_entry_of_the_log_that_was_cut_or_changed_is_refused_and_costs_nothing(machines, bucket, content):
     one, two = machines
     write(one, "a")
     last = max((bucket / "log").iterdir())
