@@ -357,7 +357,8 @@ def _unpack(
         left -= member.size
         if left < 0:
             raise ValueError("its parts are larger than it says")
-        digests[member.name] = _write(_body(tar, member), into / member.name)
+        with writing_to(into):  # a disk that is full is no fault of the backup's
+            digests[member.name] = _write(_body(tar, member), into / member.name)
     return backup, digests
 
 

@@ -331,6 +331,17 @@ def test_a_text_that_stands_once_and_that_each_row_repeats_is_not_unpacked(archi
     refused(archive, bench, "unpacks to more than its bytes can hold")
 
 
+def test_a_full_disk_is_not_taken_for_a_damaged_backup(archive, bench, monkeypatch):
+    def refuse(_: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    before = state_of(archive.file.parent)
+    monkeypatch.setattr("cortex.storage.copies.backup.sync_file", refuse)
+    with pytest.raises(StoreNotWritable, match="no space is left"):
+        restore_backup(archive.file, bench.home, NOW)
+    assert state_of(archive.file.parent) == before
+
+
 def test_a_file_that_is_not_parquet_is_refused(archive, bench):
     [name] = [name for name in archive.parts if name.startswith("lake/journal/")]
     archive.set(name, b"no parquet")
