@@ -64,7 +64,11 @@ def is_below(folder: str, above: tuple[str, ...]) -> bool:
     """Return whether `folder` is one of the folders `above` or lies in one, also by way of a link."""
     names = (folder, _resolved(folder)) if above else ()
     tops = {top.rstrip("/") for path in above for top in (path, _resolved(path))}
-    return any(name == top or name.startswith(top + "/") for name in names for top in tops)
+    if any(name == top or name.startswith(top + "/") for name in names for top in tops):
+        return True
+    # Where capitals do not matter, one folder goes by several names; so does one that is mounted twice.
+    places = {place for place in map(_identity, above) if place}
+    return bool(places) and any(_identity(place) in places for name in names[1:] for place in _up(name))
 
 
 def is_named_after(folder: str, above: tuple[str, ...]) -> bool:
@@ -76,6 +80,20 @@ def is_named_after(folder: str, above: tuple[str, ...]) -> bool:
     tops = {name.rstrip("/") for path in above for name in (path, _resolved(path))}
     starts = {"".join(c if c.isascii() and c.isalnum() else "-" for c in top) + "-" for top in tops}
     return any(f"{part}-".startswith(start) for part in folder.split("/") for start in starts)
+
+
+def _up(folder: str) -> list[str]:
+    parts = folder.split("/")
+    return ["/".join(parts[: end + 1]) for end in range(1, len(parts))]
+
+
+@lru_cache(maxsize=1024)
+def _identity(folder: str) -> tuple[int, int] | None:
+    try:
+        status = os.stat(folder)
+    except (OSError, ValueError):  # gone, or no path at all
+        return None
+    return status.st_dev, status.st_ino
 
 
 @lru_cache(maxsize=1024)  # asked for each record of a transcript

@@ -221,7 +221,7 @@ def write_whole(staging: str, target: str, content: bytes, *, durable: bool) -> 
         try:
             write_all(descriptor, content)
             if durable:
-                os.fsync(descriptor)
+                sync_file(descriptor)
         finally:
             os.close(descriptor)
         try:
@@ -232,6 +232,15 @@ def write_whole(staging: str, target: str, content: bytes, *, durable: bool) -> 
     except BaseException:
         os.unlink(temp)
         raise
+
+
+def sync_file(descriptor: int) -> None:
+    """Wait until the disk has a file or folder; a file system that cannot be asked to is not waited for."""
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP):
+            raise
 
 
 def write_all(descriptor: int, content: bytes) -> None:

@@ -174,8 +174,8 @@ def token_scopes(claims: Mapping[str, Any]) -> list[str]:
     (['memory:read', 'admin'], ['memory:read'])
     """
     given = claims.get("scope", claims.get("scp", ()))
-    words = given.split() if isinstance(given, str) else given if isinstance(given, list) else ()
-    return ["admin" if word == "admin:*" else word for word in words if isinstance(word, str)]
+    words = given.split(" ") if isinstance(given, str) else given if isinstance(given, list) else ()
+    return ["admin" if word == "admin:*" else word for word in words if isinstance(word, str) and word]
 
 
 def _client_of(claims: Mapping[str, Any]) -> str:

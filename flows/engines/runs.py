@@ -23,7 +23,7 @@ from cortex.flows.run.run import Progress, Run, Stage, no_progress
 from cortex.flows.run_report import QuarantinedLine, RunReport
 from cortex.flows.stages.order import INGEST, NIGHTLY, TABLES
 from cortex.storage.copies.swapping import finish_swap, forget_swap
-from cortex.storage.filesystem.files import stored_name
+from cortex.storage.filesystem.files import stored_name, writing_to
 from cortex.storage.lake.manifest import Cursor
 from cortex.storage.machine.prefect_server import PrefectServer, server_set_up
 from cortex.storage.published.reports import (
@@ -279,11 +279,11 @@ def opened(
     do not belong together, KeyUnavailable if the lake is sealed and its key is unavailable, AuditFailed
     at the end of the block when an audit failed within it.
     """
-    settings, now = context.settings, context.now
-    finish_swap(settings.home)
-    with lease(settings.home), noted_progress(settings.home, flow, progress) as progress:
+    settings, home, now = context.settings, context.home, context.now
+    finish_swap(home)
+    with writing_to(home), lease(home), noted_progress(home, flow, progress) as progress:
         prepare()
-        store = Store(settings.home)
+        store = Store(home)
         store.lake.check_belongs()
         store.lake.check_key()  # before anything is claimed: what waits goes on waiting
         store.repair()
@@ -295,11 +295,11 @@ def opened(
             report=RunReport(flow=flow, engine=engine, started_at=now),
             embedding=Embedding(context.embedder()),
             progress=progress,
-            tables_as_left=tables_as_left(settings.home),
+            tables_as_left=tables_as_left(home),
         )
         yield run
         run.outcome.check_passed()
-        forget_swap(settings.home)
+        forget_swap(home)
 
 
 # Reading the lake to find a flipped bit takes about 3 s a GB on two old cores: a run does so of this much, a

@@ -32,17 +32,17 @@ class Cutting:
 
 def passages_in(run: Run, scope: str, forgotten: Sequence[str], sessions: set[str] | None = None) -> pa.Table:
     """
-    Return the PASSAGES of a project, without those that a forgotten memory rested on.
+    Return the PASSAGES of a project, without those that a forgotten memory rested on or a person rewound.
 
-    Of some sessions only what was said, without what a person rewound: calls are nearly all their bytes.
+    Of some sessions only what was said: calls are nearly all their bytes.
     """
     if scope == GLOBAL_SCOPE:
         return PASSAGES.empty()
     turns = run.readings.turns(scope, sessions)
-    if sessions is None:
-        return _without(passages_of(turns, run.policy), forgotten)
-    prose = turns.filter(~pc.field("kind").isin(["tool_call", "tool_result"]))
-    return _without(passages_of(prose, run.policy), [*forgotten, *mark_rewound(turns)])
+    without = [*forgotten, *mark_rewound(turns)]
+    if sessions is not None:
+        turns = turns.filter(~pc.field("kind").isin(["tool_call", "tool_result"]))
+    return _without(passages_of(turns, run.policy), without)
 
 
 def cut_since(run: Run, scope: str, forgotten: Sequence[str]) -> Cutting:
@@ -58,8 +58,9 @@ def cut_since(run: Run, scope: str, forgotten: Sequence[str]) -> Cutting:
     transcripts = changed_transcripts(run.store.lake, run.readings.parts(scope), cut)
     if transcripts is None or len(transcripts) > TRANSCRIPTS_MOST:
         return Cutting(passages_in(run, scope, forgotten))
-    passages = passages_of(_turns_in(run, scope, transcripts), run.policy)
-    return Cutting(_without(passages, forgotten), frozenset(transcripts))
+    turns = _turns_in(run, scope, transcripts)
+    passages = _without(passages_of(turns, run.policy), [*forgotten, *mark_rewound(turns)])
+    return Cutting(passages, frozenset(transcripts))
 
 
 def with_cut(run: Run, scope: str, forgotten: Sequence[str], output: str) -> ManifestNotes:

@@ -13,8 +13,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TextIO
 
-from cortex.hooks.ticket import TEMP
-from cortex.transforms.errors import StoreBusy, StoreNotWritable
+from cortex.hooks.ticket import TEMP, sync_file
+from cortex.transforms.errors import CortexError, StoreBusy, StoreNotWritable
 
 # Below the home: where all that goes into the store is written, also by hooks, before it is moved to its
 # place. A run empties it, whatever a library has put next to a file of ours.
@@ -40,10 +40,19 @@ _NOT_WRITABLE = {
     errno.EEXIST,
     # What a drive elsewhere answers with; the same command goes on once it is back.
     *(errno.EIO, errno.EBUSY, errno.ESTALE, errno.ETIMEDOUT, errno.ENOTCONN),
+    # A file system without locks, hard links or renames: exFAT, many mounts of a bucket or a phone.
+    *(errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EXDEV),
 }
 
-# SQLite has words of its own for them.
-_SQLITE = {"database or disk is full": errno.ENOSPC, "attempt to write a readonly database": errno.EROFS}
+# SQLite, DuckDB and LanceDB have words of their own for them.
+_WORDS = {
+    "database or disk is full": errno.ENOSPC,
+    "attempt to write a readonly database": errno.EROFS,
+    "disk I/O error": errno.EIO,
+    "fsync failed": errno.EIO,
+    "unable to open database file": errno.EACCES,
+    "does not support an operation required": errno.ENOTSUP,
+}
 
 
 @contextlib.contextmanager
@@ -51,6 +60,8 @@ def writing_to(home: Path) -> Iterator[None]:
     """Turn the system's refusals to write below `home` into StoreNotWritable with a next step."""
     try:
         yield
+    except CortexError:
+        raise
     except Exception as error:  # DuckDB's and LanceDB's errors share no base class
         refusal = refusal_of(error, home)
         if refusal is None:
@@ -69,7 +80,7 @@ def refusal_of(error: Exception, home: Path) -> StoreNotWritable | None:
     if number in _NOT_WRITABLE:
         return StoreNotWritable(
             f"the store at {home} cannot be written ({os.strerror(number).lower()}).",
-            "Make it writable, or set CORTEX_HOME to a writable folder.",
+            "Make it writable, or set CORTEX_HOME to a writable folder on a disk with hard links and locks.",
         )
     return None
 
@@ -79,7 +90,7 @@ def _number_of(error: Exception) -> int:
     if isinstance(error, OSError) and error.errno:
         return error.errno
     message = str(error)
-    words = {**{os.strerror(number): number for number in _NOT_WRITABLE}, **_SQLITE}
+    words = {**{os.strerror(number): number for number in _NOT_WRITABLE}, **_WORDS}
     return next((number for words_of_error, number in words.items() if words_of_error in message), 0)
 
 
@@ -213,7 +224,7 @@ def sync(path: Path) -> None:
     """Make a file's bytes, or the renames in a folder, survive a power cut."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
-        os.fsync(descriptor)
+        sync_file(descriptor)
     finally:
         os.close(descriptor)
 

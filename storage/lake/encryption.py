@@ -11,6 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from cortex.hooks.ticket import sync_file
 from cortex.storage.filesystem.files import replacing, writing_to
 from cortex.storage.filesystem.place import install_extra
 from cortex.storage.settings.settings import load_settings
@@ -271,7 +272,7 @@ def own_export_key() -> bytes | None:
             with os.fdopen(file, "w", encoding="ascii") as out:
                 out.write(os.urandom(KEY_BYTES).hex() + "\n")
                 out.flush()
-                os.fsync(out.fileno())
+                sync_file(out.fileno())
             os.link(part, path)  # refuses to replace a key that another process wrote meanwhile
         finally:
             part.unlink()

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from cortex.hooks.ticket import sync_file
 from cortex.storage.filesystem.files import replacing_stored, sha256_of, sync, write_stored
 from cortex.storage.lake.encryption import ENCRYPTED, Vault
 from cortex.storage.lake.manifest import LakeFile, is_lake_file
@@ -150,7 +151,7 @@ class Unfinished:
         descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         try:
             os.write(descriptor, f"{generation} {path}\n".encode())
-            os.fsync(descriptor)
+            sync_file(descriptor)
         finally:
             os.close(descriptor)
         if is_new:

@@ -19,7 +19,7 @@ from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from typing import Protocol
 
-from cortex.transforms.errors import LeaseLost, StoreBusy, StoreUnreachable
+from cortex.transforms.errors import LeaseLost, ManifestDamaged, StoreBusy, StoreUnreachable
 
 TAKE, RENEW, COMMIT, RELEASE = "take", "renew", "commit", "release"
 
@@ -67,8 +67,18 @@ class LogEntry:
 
     @classmethod
     def of_bytes(cls, content: bytes) -> "LogEntry":
-        """Return what `as_bytes` gave. Raises ValueError and TypeError for anything else."""
-        return cls(**json.loads(content))
+        """Return what `as_bytes` gave. Raises ManifestDamaged for anything else."""
+        try:
+            entry = cls(**json.loads(content))
+            is_sound = all(isinstance(value, str) for name, value in asdict(entry).items() if name != "term")
+        except (RecursionError, TypeError, ValueError):
+            is_sound = False
+        if not is_sound or not isinstance(entry.term, int):
+            raise ManifestDamaged(
+                "an entry in the log of the store is damaged: Cortex did not write it like this.",
+                "Try again: the answer may have been cut. If it stays, restore an older version of it.",
+            )
+        return entry
 
 
 def append(log: CommitLog, number: int, entry: LogEntry) -> bool:
@@ -95,7 +105,7 @@ def last_entry(log: CommitLog, known: int = 0) -> tuple[int, LogEntry | None]:
     Return the last entry with its number; (0, None) for an empty log.
 
     `known` is a number that had an entry, 0 for none: with it, few looks at an unchanged log are enough.
-    Raises StoreUnreachable, and ValueError for a log that somebody else wrote.
+    Raises StoreUnreachable, and ManifestDamaged for a log that somebody else wrote.
     """
     low = known
     while True:

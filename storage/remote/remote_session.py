@@ -23,7 +23,7 @@ from cortex.storage.remote.file_tree import (
     term_of,
 )
 from cortex.storage.remote.store_copy import ObjectMissing, check_origin, origin_of, take_in
-from cortex.transforms.errors import CortexError, FileDamaged, LeaseLost, StoreUnreachable
+from cortex.transforms.errors import CortexError, FileDamaged, LeaseLost, ManifestDamaged, StoreUnreachable
 
 FOLDERS = ("lake/", "tables/", "published/", "runs/", "trees/")
 
@@ -179,7 +179,7 @@ def _renewing(lease: RemoteLease) -> Iterator[None]:
 
     def renew() -> None:
         while not ended.wait(RENEW_SECONDS / 2):
-            with contextlib.suppress(StoreUnreachable):
+            with contextlib.suppress(StoreUnreachable, ManifestDamaged):
                 try:
                     lease.renew()
                 except LeaseLost:

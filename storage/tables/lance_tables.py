@@ -409,11 +409,14 @@ class LanceTables:
                 if not handle.count_rows():
                     shutil.rmtree(self.root / scope / f"{name}.lance")
                     continue
+                old = list((self.root / scope / f"{name}.lance" / "data").iterdir())
                 self._create(scope, name, handle.to_arrow())
                 with warnings.catch_warnings():  # a reader of an older version may fail: that is meant
                     warnings.simplefilter("ignore", UserWarning)
                     written = self._handle(scope, name)
                     written.optimize(cleanup_older_than=timedelta(0), delete_unverified=True)
+                for path in old:  # LanceDB is silent about a file that it could not remove
+                    path.unlink(missing_ok=True)
 
     def drop(self, scope: str) -> None:
         """Remove a scope's tables."""

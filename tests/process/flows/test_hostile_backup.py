@@ -316,6 +316,32 @@ def test_a_payload_nested_without_end_is_refused(archive, bench):
     refused(archive, bench, "")
 
 
+@pytest.mark.parametrize("column", ["project_id", "text"])
+def test_a_text_that_stands_once_and_that_each_row_repeats_is_not_unpacked(archive, bench, column):
+    [name] = [name for name in archive.parts if name.startswith("lake/turns/")]
+    row = pq.read_table(io.BytesIO(archive.parts[name])).slice(0, 1).combine_chunks()
+    count, columns = 3_000, {field: row[field].take([0] * 3_000) for field in row.schema.names}
+    columns["turn_id"] = pa.array([os.urandom(8).hex() for _ in range(count)])
+    columns[column] = pa.DictionaryArray.from_arrays(pa.array([0] * count, pa.int32()), ["x" * 100_000])
+    out = io.BytesIO()
+    pq.write_table(pa.table(columns), out, compression="zstd", store_schema=False)
+    assert len(out.getvalue()) < 100_000
+    archive.set(name, out.getvalue())
+    archive.edit_manifest(lambda manifest: manifest["files"][name[len("lake/") :]].update(rows=count))
+    refused(archive, bench, "unpacks to more than its bytes can hold")
+
+
+def test_a_full_disk_is_not_taken_for_a_damaged_backup(archive, bench, monkeypatch):
+    def refuse(_: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    before = state_of(archive.file.parent)
+    monkeypatch.setattr("cortex.storage.copies.backup.sync_file", refuse)
+    with pytest.raises(StoreNotWritable, match="no space is left"):
+        restore_backup(archive.file, bench.home, NOW)
+    assert state_of(archive.file.parent) == before
+
+
 def test_a_file_that_is_not_parquet_is_refused(archive, bench):
     [name] = [name for name in archive.parts if name.startswith("lake/journal/")]
     archive.set(name, b"no parquet")

@@ -2,6 +2,7 @@
 
 import errno
 import os
+import sqlite3
 import subprocess
 import time
 from dataclasses import replace
@@ -110,6 +111,36 @@ def test_a_rename_that_a_drive_elsewhere_refuses_is_a_clear_error_and_leaves_the
     with pytest.raises(StoreNotWritable, match=os.strerror(number).lower()):
         write_stored(tmp_path, path, b"new")
     assert [path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()] == [b"old"]
+
+
+@pytest.mark.parametrize("number", [errno.ENOLCK, errno.EOPNOTSUPP])
+def test_a_file_system_without_locks_is_a_clear_error(bench, monkeypatch, number):
+    def refused(*_: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr("fcntl.flock", refused)
+    with pytest.raises(StoreNotWritable, match=os.strerror(number).lower()):
+        bench.run()
+
+
+def test_a_search_index_that_the_disk_refuses_is_a_clear_error(bench, monkeypatch):
+    def refused(*_: object) -> None:
+        raise sqlite3.OperationalError("disk I/O error")
+
+    monkeypatch.setattr("cortex.storage.tables.search_index.write_index", refused)
+    with pytest.raises(StoreNotWritable, match="input/output error"):
+        bench.run()
+
+
+@pytest.mark.parametrize("number", [errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP])
+def test_a_file_system_that_cannot_be_asked_to_sync_is_written_all_the_same(bench, monkeypatch, number):
+    def refused(_: int) -> None:
+        raise OSError(number, os.strerror(number))
+
+    decisions().write(bench.projects)
+    monkeypatch.setattr(os, "fsync", refused)
+    bench.backfill()
+    assert bench.texts() and leftovers(bench.home) == []
 
 
 def test_a_store_that_a_program_makes_is_its_users_alone(bench):

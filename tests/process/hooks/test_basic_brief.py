@@ -247,6 +247,15 @@ def test_an_excluded_project_is_not_read(client):
     assert start(client, CORTEX_CAPTURE_EXCLUDED_PROJECTS=f"/elsewhere{os.pathsep}/home/ada/kiln") == ""
 
 
+def test_a_folder_is_excluded_whatever_its_capitals_where_they_do_not_matter(tmp_path, monkeypatch):
+    (tmp_path / "secret" / "deep").mkdir(parents=True)
+    real = os.stat
+    monkeypatch.setattr(os, "stat", lambda path: real(str(path).replace("SECRET", "secret")))
+    above = (str(tmp_path / "secret"),)
+    assert is_below(str(tmp_path / "SECRET" / "deep"), above)
+    assert not is_below(str(tmp_path / "SECRETS"), above)
+
+
 def test_a_folder_is_excluded_by_whatever_link_leads_there(client, tmp_path):
     (tmp_path / "secret" / "in").mkdir(parents=True)
     (tmp_path / "link").symlink_to(tmp_path / "secret")

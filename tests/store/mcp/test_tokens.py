@@ -198,6 +198,8 @@ def test_addresses_on_this_machine_and_https_can_be_trusted():
 def test_scopes_stand_in_a_text_or_a_list():
     assert token_scopes({"scope": "a b"}) == token_scopes({"scp": ["a", "b"]}) == token_scopes({"scp": "a b"})
     assert token_scopes({"scope": 5}) == token_scopes({}) == []
+    # A blank alone parts them (RFC 6749, 3.3).
+    assert token_scopes({"scope": "a\u00a0admin\u2028admin\tadmin"}) == ["a\u00a0admin\u2028admin\tadmin"]
 
 
 @cases(

@@ -196,6 +196,25 @@ def test_a_changed_object_is_refused(machines, bucket):
         refresh(two)
 
 
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"[]", b"\xff", b'{"kind": "com', b'{"kind": 1}', b"[" * 100_000],
+    ids=["empty", "a list", "no text", "cut", "other fields", "nested"],
+)
+def test_an_entry_of_the_log_that_was_cut_or_changed_is_refused_and_costs_nothing(machines, bucket, content):
+    one, two = machines
+    write(one, "a")
+    last = max((bucket / "log").iterdir())
+    sound = last.read_bytes()
+    last.write_bytes(content)
+    for ask in (refresh, lambda home: write(home, "b")):
+        with pytest.raises(ManifestDamaged, match="an entry in the log"):
+            ask(two)
+    last.write_bytes(sound)
+    write(two, "b")
+    assert names_in(two) == ["a", "b"]
+
+
 @cases(
     "path",
     ["../x", "/etc/x", "published/../../x", "published/memory.duckdb", "config.toml", "lake/x", "tables/a\n"],

@@ -12,6 +12,7 @@ from cortex.transforms.schemas import TURNS
 from tests.bench import contents, difference, fixed_state, leftovers
 from tests.other_assistants import (
     Codex,
+    Copilot,
     Gemini,
     OpenCode,
     OpenCode2,
@@ -265,5 +266,46 @@ def test_codex_keeps_an_excluded_folder_out_that_a_session_enters_midway_and_rea
         go_on()
         runs.stage_all(chosen, [talk.write(user_home)])
         runs.execute("ingest", replace(bench.context, settings=chosen))
+    texts = bench.store.lake.read(TURNS)["text"].to_pylist()
+    assert len(texts) == 4 and not any("idden" in text for text in texts)
+
+
+def go_on_in(talk, folder, *, is_resumed=False):
+    """Let a session of Copilot go on in another folder, or be resumed there."""
+    kind = "session.resume" if is_resumed else "session.context_changed"
+    return talk.event(kind, **({"context": {"cwd": folder}} if is_resumed else {"cwd": folder}))
+
+
+@pytest.mark.parametrize("is_resumed", [False, True])
+def test_copilot_keeps_an_excluded_folder_out_that_a_session_enters_midway(bench, user_home, is_resumed):
+    talk = Copilot("p1").user("Where are we?").assistant("In the open. " * 20)
+    go_on_in(talk, "/home/dev/secret/deep", is_resumed=is_resumed).user("Never name the harbour Hidden.")
+    chosen = bench.settings.__class__(home=bench.home, excluded_projects=("/home/dev/secret",))
+    for go_on in (
+        lambda: talk.run("ls", "Hidden"),
+        lambda: talk.assistant("Hidden it stays. " * 20),
+        lambda: go_on_in(talk, KELP, is_resumed=is_resumed).user("And now?").assistant("Back again. " * 20),
+    ):
+        go_on()
+        runs.stage_all(chosen, [talk.write(user_home)])
+        runs.execute("ingest", replace(bench.context, settings=chosen))
+    texts = bench.store.lake.read(TURNS)["text"].to_pylist()
+    assert len(texts) == 4 and not any("idden" in text for text in texts)
+
+
+def test_opencode_keeps_an_excluded_folder_out_in_which_a_session_is_gone_on_with(bench, user_home):
+    talk = OpenCode("o1")
+    for folder, asks, says in (
+        (KELP, "Where are we?", "In the open. " * 20),
+        ("/home/dev/secret/deep", "Never name the harbour Hidden.", "Hidden it stays. " * 20),
+        (KELP, "And now?", "Back again. " * 20),
+    ):
+        talk.user(asks)
+        prompt = talk.messages[-1]["info"]["id"]
+        talk.assistant(says)
+        talk.messages[-1]["info"] |= {"parentID": prompt, "path": {"cwd": folder, "root": folder}}
+    chosen = bench.settings.__class__(home=bench.home, excluded_projects=("/home/dev/secret",))
+    runs.stage_all(chosen, [talk.write(user_home)])
+    runs.execute("ingest", replace(bench.context, settings=chosen))
     texts = bench.store.lake.read(TURNS)["text"].to_pylist()
     assert len(texts) == 4 and not any("idden" in text for text in texts)

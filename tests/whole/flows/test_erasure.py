@@ -1,6 +1,8 @@
 """Erasure is real: after it, no file of the store holds the text, in raw bytes or decoded (spec 12)."""
 
+import errno
 import json
+import os
 import signal
 import sqlite3
 import subprocess
@@ -21,7 +23,7 @@ from cortex.storage.remote.store_lease import lease
 from cortex.storage.settings.settings import Settings
 from cortex.storage.store import Store
 from cortex.storage.tables import lance_tables
-from cortex.transforms.errors import AuditFailed
+from cortex.transforms.errors import AuditFailed, StoreNotWritable
 from cortex.transforms.schemas import EVENTS, TURNS, VECTORS
 from tests.bench import NOW, Bench, contents, difference, here, leftovers
 from tests.present import clock_at
@@ -83,6 +85,24 @@ def test_where_a_stage_fails_the_last_good_version_loses_the_words(bench, monkey
         assert traces(bench.home, CANARY) == []
     bench.run()
     assert bench.texts() == others
+    assert traces(bench.home, CANARY) == leftovers(bench.home) == []
+
+
+def test_forget_does_not_succeed_while_the_disk_keeps_a_file_of_the_tables(bench, monkeypatch):
+    told_canary().write(bench.projects)
+    bench.begin()
+    remove = Path.unlink
+
+    def refuse(path: Path, missing_ok: bool = False) -> None:
+        if path.suffix == ".lance":
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        remove(path, missing_ok)
+
+    with monkeypatch.context() as patched, pytest.raises(StoreNotWritable):
+        patched.setattr(lance_tables.lancedb().table.LanceTable, "optimize", lambda *_, **__: None)
+        patched.setattr(Path, "unlink", refuse)
+        forget(bench)
+    bench.run()
     assert traces(bench.home, CANARY) == leftovers(bench.home) == []
 
 

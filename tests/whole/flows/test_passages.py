@@ -113,6 +113,22 @@ def test_only_what_changed_is_cut_again_and_tables_are_as_if_made_at_once(home, 
     has_same_tables(bench)
 
 
+def test_what_was_rewound_is_in_no_passage_whether_the_rewind_comes_at_once_or_later(home, tmp_path):
+    bench, talk = Bench(home, tmp_path / "projects"), Talk("s1").user("Where is the tide table?")
+    talk.assistant("In the archive.").user("Move the gauge to the mole.").assistant("The gauge is moved.")
+    talk.call("Bash", "moved", command="mv gauge mole")
+    bench.backfill(talk.write(bench.projects))
+    assert any("mole" in row["text"] for row in indexed(bench)[1])
+    talk.rewind().user("Leave it on the pier.").assistant("It stays.")
+    bench.backfill(talk.write(bench.projects))
+    at_once = Bench(tmp_path / "other", bench.projects)
+    at_once.backfill()
+    texts = [row["text"] for row in indexed(bench)[1]]
+    assert not any("mole" in text or "moved" in text for text in texts) and "It stays." in texts
+    assert indexed(bench) == indexed(at_once)
+    has_same_tables(bench)
+
+
 def test_an_entry_of_the_journal_cuts_nothing(begun, cut):
     begun.run("nightly", NOW + DAY)
     assert cut == []

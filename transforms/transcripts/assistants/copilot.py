@@ -139,6 +139,13 @@ def parsed_turns(record: Record, head: Head) -> list[ParsedTurn] | None:
     return [ParsedTurn({**envelope, "agentId": agent_id}, utterance, event_id) for utterance in utterances]
 
 
+def folder_in(record: Record) -> str:
+    """Return the folder in which a session begins, is resumed, or from here on goes on."""
+    kind, data = string(record.get("type")), fields_of(record.get("data"))
+    place = data if kind == "session.context_changed" else fields_of(data.get("context"))
+    return string(place.get("cwd")) if kind.startswith("session.") else ""
+
+
 def _from_user(data: Record, head: Head, is_agent: bool) -> list[Utterance] | None:
     # `content` is what the person typed; `transformedContent`, with what the program adds, is left alone.
     text = data.get("content")
@@ -188,5 +195,5 @@ ASSISTANT = Assistant(
     "COPILOT_HOME",
     ".copilot",
     ("session-state",),
-    Adapter(is_own, head_of, parsed_turns, SILENT),
+    Adapter(is_own, head_of, parsed_turns, SILENT, folder_in=folder_in),
 )

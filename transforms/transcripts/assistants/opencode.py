@@ -146,8 +146,19 @@ def lines_of(document: bytes) -> bytes | None:
         return None
     if not isinstance(session, dict) or not isinstance(messages := session.get("messages"), list):
         return None
+    infos = [fields_of(fields_of(message).get("info")) for message in messages]
+    # A prompt names no folder: it was typed where it is answered.
+    places = {string(info.get("parentID")): info["path"] for info in reversed(infos) if info.get("path")}
+    for info in infos:
+        if isinstance(info, dict) and (place := places.get(string(info.get("id")))):
+            info.setdefault("path", place)
     # Not by orjson, which writes no integer that is larger than 64 bits.
     return b"".join(json.dumps(message).encode() + b"\n" for message in messages)
+
+
+def folder_in(record: Record) -> str:
+    """Return the folder in which a message was answered."""
+    return string(fields_of(fields_of(record.get("info")).get("path")).get("cwd"))
 
 
 def parsed_turns(record: Record, head: Head) -> list[ParsedTurn] | None:
@@ -229,5 +240,5 @@ ASSISTANT = Assistant(
     "XDG_DATA_HOME",
     ".local/share",
     ("opencode/opencode.db",),
-    Adapter(is_own, head_of, parsed_turns, lines_of=lines_of),
+    Adapter(is_own, head_of, parsed_turns, lines_of=lines_of, folder_in=folder_in),
 )
