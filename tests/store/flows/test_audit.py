@@ -70,7 +70,7 @@ def test_junk_is_a_violation_from_a_tenth_of_twenty_shown_memories_on(junk, good
 
 
 def test_junk_is_short_or_code_in_no_script_and_repetitions_count_from_the_second():
-    rows = [memory(f"g{n:02}", f"Reading {_word(n)} is kept in UTC.") for n in range(10)]
+    rows = [memory(f"a{n:02}", f"Reading {_word(n)} is kept in UTC.") for n in range(10)]
     rows += [
         memory("b_short", "Use uv."),
         memory("c_code", "x[i] = (y[j] + 1) / (z ** 2); --k; }}"),
