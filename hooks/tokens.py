@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from functools import lru_cache
 
 TYPE_CHECKING = False
 if TYPE_CHECKING or __package__:
@@ -58,6 +59,7 @@ def tokens_in(text: str) -> int:
     return -(-(sum(map(_cost, _RUNS.findall(text))) - _CHINESE * chinese) // 100)
 
 
+@lru_cache(maxsize=4096)
 def _cost(run: str) -> int:
     first, length = run[0], len(run)
     if not first.isascii():

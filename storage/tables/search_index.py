@@ -268,14 +268,12 @@ class SearchIndex:
             ]
             return None not in counts and sum(filter(None, counts)) == count
 
-    def hashes(self, scope: str, name: str) -> list[int]:
+    def hashes(self, scope: str, name: str) -> "np.ndarray[Any, Any]":
         """Return the hashes of the rows that the index holds of a table, sorted. Raises TablesDamaged."""
         with self.reading([scope]) as connection:
-            if connection is None:
-                return []
-            return sorted(
-                mark for part in _named(name) for mark in indexed_hashes(connection, scope, part.name)
-            )
+            parts = _named(name) if connection is not None else ()
+            hashes = [indexed_hashes(connection, scope, part.name) for part in parts if connection]
+            return np.sort(np.concatenate([np.empty(0, np.uint64), *hashes]))
 
     def append(self, scope: str, name: str, rows: pa.Table, hashes: Sequence[int]) -> None:
         """Add rows that the index does not hold."""

@@ -241,10 +241,11 @@ class PartWriter:
             yield from self._connection.execute(f"{select} ({','.join('?' * len(some))})", some)
 
 
-def indexed_hashes(connection: sqlite3.Connection, scope: str, name: str) -> list[int]:
-    """Return the hashes of the rows of a part, sorted; none if there is no such part."""
+def indexed_hashes(connection: sqlite3.Connection, scope: str, name: str) -> "np.ndarray[Any, Any]":
+    """Return the hashes of the rows of a part; none if there is no such part."""
     select = "select hash from bodies where part = (select part from parts where scope = ? and name = ?)"
-    return sorted(number % (1 << 64) for (number,) in connection.execute(select, (scope, name)))
+    rows = connection.execute(select, (scope, name))
+    return np.fromiter((number for (number,) in rows), np.int64).view(np.uint64)
 
 
 def quantised(vectors: "np.ndarray[Any, Any]") -> tuple["np.ndarray[Any, Any]", "np.ndarray[Any, Any]"]:

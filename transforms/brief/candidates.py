@@ -187,6 +187,9 @@ def archived_decisions(memories: pa.Table, sessions: pa.Table, policy: Policy) -
 
     Takes MEMORIES of one project and the global ones, ranked, and their sessions.
     """
+    # No other type is passed by, and these are a sixth of all.
+    passed_by = pa.array(sorted(policy.types_with("is_passed_by")), pa.string())
+    memories = memories.filter(pc.field("memory_type").isin(passed_by))
     rows = believed(memories, sessions, policy)
     oldest_last = memories.take(rows.filter(pc.field("tier") == ARCHIVE)["position"])
     return oldest_last.sort_by([("updated_at", "descending"), ("memory_id", "ascending")])
@@ -569,16 +572,18 @@ def _without_dependent_forms(candidate: LineCandidate, policy: Policy) -> str:
 # What the user said: without a language model it takes what other lines leave of the budget
 
 
-STATUS_COLUMNS = ("status", "valid_until", "source_type", "merged_into", "archived_at", "recorded_at")
-
-
-def _is_taken_back(row: Row) -> bool:
-    """Return whether a person or a later word took back what a memory was said in, or a person edited it."""
-    if row["valid_until"] or row["status"] in ("superseded", "pruned"):
-        return True
-    # Age archives on a day of its own; what a person does is recorded then.
-    is_archived = row["status"] == "archived" and row["archived_at"] == row["recorded_at"]
-    return row["source_type"] == "explicit" or (is_archived and not row["merged_into"])
+# A person or a later word took back what a memory was said in, or a person edited it. Age archives on a day
+# of its own; what a person does is recorded then.
+_IS_TAKEN_BACK = (
+    (pc.field("source_type") == "explicit")
+    | pc.field("valid_until").is_valid()
+    | pc.field("status").isin(["superseded", "pruned"])
+    | (
+        (pc.field("status") == "archived")
+        & (pc.field("archived_at") == pc.field("recorded_at"))
+        & pc.field("merged_into").is_null()
+    )
+)
 
 
 def statement_candidates(passages: pa.Table, memories: pa.Table, policy: Policy) -> list[LineCandidate]:
@@ -588,12 +593,10 @@ def statement_candidates(passages: pa.Table, memories: pa.Table, policy: Policy)
     A turn of MEMORIES that a later word overtook is left out, and so are questions: their answers count. Of a
     prompt with an injection nothing is quoted, and nothing that was chosen: the assistant worded it.
     """
-    columns = [*STATUS_COLUMNS, "evidence"]
     overtaken = {
         place["turn_id"]
-        for row in memories.select(columns).to_pylist()
-        if _is_taken_back(row)
-        for place in row["evidence"]
+        for evidence in values(memories.filter(_IS_TAKEN_BACK), "evidence")
+        for place in evidence
         if place["layer"].endswith(PERSONS_LAYERS)
     }
     last = passages.group_by("file").aggregate([("line", "max")])

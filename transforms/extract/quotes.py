@@ -9,6 +9,7 @@ from itertools import pairwise
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from cortex.hooks.echo import (
     MIN_ECHO_CHARS,
@@ -21,7 +22,7 @@ from cortex.hooks.echo import (
 from cortex.hooks.prose.own_prose import trust_of_call
 from cortex.hooks.prose.repeats import EarlierText, least_words, statements
 from cortex.transforms.extract.structural import input_of
-from cortex.transforms.schemas import EPOCH, EVENTS, TRUSTS, TURNS, Row, values
+from cortex.transforms.schemas import EPOCH, EVENTS, TRUSTS, TURNS, Row
 from cortex.transforms.words.sentences import latin_length
 
 # -- What Cortex said itself: known again by fingerprint, so that an echo of it is never learnt (spec 4.4).
@@ -57,19 +58,24 @@ def without_echoes(turns: pa.Table, shown: ShownLines) -> pa.Table:
     Echoes are sentences in `shown` at their time, lines in the shape of a brief or of a recall's answer, and
     what repeats such lines later in the same session. A turn of nothing else is left with no text.
     """
-    texts = values(turns, "text")
-    if not shown.spans and not any(_has_shape(text) for text in texts):
+    # What tools returned, most of a long session, is neither looked at nor copied.
+    is_read: Any = pc.is_in(turns["kind"], pa.array(sorted(ECHOING_KINDS)))
+    spoken = turns.select(["session_id", "file", "line", "block", "said_at", "text"]).filter(is_read)
+    rows = spoken.to_pylist()
+    if not shown.spans and not any(_has_shape(row["text"]) for row in rows):
         return turns
-    rows = turns.select(["session_id", "file", "line", "block", "kind", "said_at"]).to_pylist()
-    order = sorted(range(len(rows)), key=lambda at: _place(rows[at]))
     pasted: dict[str, set[str]] = {}
-    for at in order:
-        if rows[at]["kind"] in ECHOING_KINDS and texts[at]:
-            seen = pasted.setdefault(rows[at]["session_id"], set())
-            seen |= _shaped(texts[at])
-            texts[at] = _without(texts[at], shown, rows[at]["said_at"], seen)
-    position = turns.schema.get_field_index("text")
-    return turns.set_column(position, TURNS.arrow.field("text"), pa.array(texts, pa.string()))
+    for row in sorted(rows, key=_place):
+        if row["text"]:
+            seen = pasted.setdefault(row["session_id"], set())
+            seen |= _shaped(row["text"])
+            row["text"] = _without(row["text"], shown, row["said_at"], seen)
+    kept = pa.chunked_array([[row["text"] for row in rows]], pa.string())
+    if kept.equals(spoken["text"]):
+        return turns
+    mask, replacements = is_read.combine_chunks(), kept.combine_chunks()
+    texts = pc.replace_with_mask(turns["text"].combine_chunks(), mask, replacements)
+    return turns.set_column(turns.schema.get_field_index("text"), TURNS.arrow.field("text"), texts)
 
 
 def _place(row: dict[str, Any]) -> tuple[str, int, int]:
@@ -177,12 +183,8 @@ def passage_trusts(passages: Sequence[Row], turns: pa.Table) -> list[str]:
 
 def _turns_with_pages(turns: pa.Table, files: Mapping[str, object]) -> dict[str, list[Row]]:
     """Return the turns, in order, of those of `files` into which something came from elsewhere."""
-    by_file: dict[str, list[Row]] = defaultdict(list)
-    for turn in turns.select(_TURN_COLUMNS).to_pylist():
-        if turn["file"] in files:
-            by_file[turn["file"]].append(turn)
     with_pages = {}
-    for file, rows in by_file.items():
+    for file, rows in _turns_by("file", turns, files).items():
         calls = {turn["tool_use_id"]: turn for turn in rows if turn["kind"] == "tool_call"}
         results = (turn for turn in rows if turn["kind"] == "tool_result")
         if any(trust_of_result(calls.get(turn["tool_use_id"]), turn) == "external" for turn in results):
@@ -217,7 +219,7 @@ class _Session:
             trust = trust_of_result(calls.get(turn["tool_use_id"]), turn)
             if trust:
                 self._trusts[place] = trust
-                earlier_text.add(turn["text"], place)
+                earlier_text.add(str(turn["text"]), place)
         return earlier_text
 
     def _lowest(self, words: Sequence[str], said_at: int, layer: str) -> str:
@@ -257,13 +259,29 @@ def _holds_most(folded: str, words: Iterable[str], misses: int) -> bool:
 
 def _turns_by_session(turns: pa.Table, wanted: Mapping[str, object]) -> dict[str, list[Row]]:
     """Return the turns of the sessions wanted, in the order in which they were said."""
-    by_session: dict[str, list[Row]] = defaultdict(list)
-    for turn in turns.select(_TURN_COLUMNS).to_pylist():
-        if turn["session_id"] in wanted:
-            by_session[turn["session_id"]].append(turn)
+    by_session = _turns_by("session_id", turns, wanted)
     for session in by_session.values():
         session.sort(key=lambda t: (t["said_at"] or EPOCH, t["file"], t["line"], t["block"]))
     return by_session
+
+
+def _turns_by(name: str, turns: pa.Table, wanted: Iterable[str]) -> dict[str, list[Row]]:
+    """
+    Return the turns by a column, as far as its values are wanted.
+
+    The text of a tool's result stays in Arrow until `str` asks for it: of 200 MB those are most.
+    """
+    is_wanted: Any = pc.is_in(turns[name], pa.array(sorted(wanted), pa.string()))
+    places: Any = pc.indices_nonzero(is_wanted)
+    texts, is_result = turns["text"], pc.equal(turns["kind"], pa.scalar("tool_result"))
+    spoken = pc.if_else(is_result, pa.scalar(None, pa.string()), texts)
+    chosen = turns.select(_TURN_COLUMNS).set_column(_TURN_COLUMNS.index("text"), "text", spoken)
+    grouped: dict[str, list[Row]] = defaultdict(list)
+    for at, turn in zip(places.to_pylist(), chosen.filter(is_wanted).to_pylist(), strict=True):
+        if turn["kind"] == "tool_result":
+            turn["text"] = texts[at]
+        grouped[turn[name]].append(turn)
+    return grouped
 
 
 def _statements(event: Row) -> list[list[str]]:

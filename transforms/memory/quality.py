@@ -1,9 +1,9 @@
 """What is worth remembering: what a text lacks to be a fact, to be a lesson, or to be read on its own."""
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -162,15 +162,16 @@ def _opening(text: str) -> str:
     return " ".join(text.split()[:2])[:24]
 
 
-def _self_contained_patterns(policy: Policy, use: str) -> tuple[tuple[re.Pattern[str], str], ...]:
-    rows = policy.rows["brief_wording"].values()
-    used = ((row["pattern"], row["replacement"] or "") for row in rows if row["use"] == use)
-    return _compiled(tuple((str(pattern), str(replacement)) for pattern, replacement in used))
+def _self_contained_patterns(policy: Policy, use: str) -> list[tuple[re.Pattern[str], str]]:
+    return policy.derived(_patterns_by_use)[use]
 
 
-@lru_cache(maxsize=16)
-def _compiled(rows: Iterable[tuple[str, str]]) -> tuple[tuple[re.Pattern[str], str], ...]:
-    return tuple((re.compile(pattern, re.IGNORECASE), replacement) for pattern, replacement in rows)
+def _patterns_by_use(policy: Policy) -> dict[str, list[tuple[re.Pattern[str], str]]]:
+    patterns: dict[str, list[tuple[re.Pattern[str], str]]] = defaultdict(list)
+    for row in policy.rows["brief_wording"].values():
+        pattern = re.compile(str(row["pattern"]), re.IGNORECASE)
+        patterns[str(row["use"])].append((pattern, str(row["replacement"] or "")))
+    return patterns
 
 
 # -- What may be learned without a person who looks at it: the quality gate of `learn`.

@@ -69,6 +69,30 @@ def test_junk_is_a_violation_from_a_tenth_of_twenty_shown_memories_on(junk, good
     assert len([b for b in found if b.reason.startswith("junk")]) == (junk if is_wrong else 0)
 
 
+def test_junk_is_short_or_code_in_no_script_and_repetitions_count_from_the_second():
+    rows = [memory(f"a{n:02}", f"Reading {_word(n)} is kept in UTC.") for n in range(10)]
+    rows += [
+        memory("b_short", "Use uv."),
+        memory("c_code", "x[i] = (y[j] + 1) / (z ** 2); --k; }}"),
+        memory("d_signs", "1234 5678 9012 +++"),
+        memory("e_other_script", "測定値は必ず協定世界時で保存する"),
+        memory("f_again", "reading *AAA* is kept in utc", memory_type="gotcha"),
+        memory("f_third", "Reading aaa: is kept in UTC", memory_type="pattern"),
+        memory("f_more", "reading aab is kept in UTC", memory_type="pattern"),
+        memory("g_archived", "Use uv.", status="archived"),
+        memory("h_merged", "Reading aaa is kept in UTC.", merged_into="m"),
+        *(
+            memory(f"o{n}", "Outcome: Committed: Keep readings in UTC.", memory_type="outcome")
+            for n in range(5)
+        ),
+        memory("raw", "}{", memory_type="code"),
+    ]
+    found = memories_violations(memories(*rows), MEMORIES.empty(), "reef-1", POLICY)
+    flaws = {(b.row_id, b.reason.partition(":")[0]) for b in found}
+    junk, repeated = ("b_short", "c_code", "d_signs"), ("f_again", "f_third", "f_more")
+    assert flaws == {*((n, "junk") for n in junk), *((n, "duplicate") for n in repeated)}
+
+
 def _word(number: int) -> str:
     return "".join(chr(ord("a") + int(digit)) for digit in f"{number:03d}")
 
