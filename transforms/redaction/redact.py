@@ -109,7 +109,14 @@ _MIN_TURNS = 4  # from letters to digits or back; sha256sum has two, utf8mb4 thr
 _PLACEHOLDER_PART = re2.compile(secret_rules.PLACEHOLDER_PART)
 _HARMLESS_KEY_END = re2.compile(secret_rules.HARMLESS_KEY_END)
 _PLACEHOLDER_WORDS = frozenset(secret_rules.PLACEHOLDER_WORDS.split())
+_CLAUSE_ENDS = frozenset(secret_rules.CLAUSE_ENDS.split())
+_TALK_WORDS = frozenset(secret_rules.TALK_WORDS.split()) - _CLAUSE_ENDS
 _WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|\d+")
+# A passphrase has seldom more words, and a sentence seldom fewer.
+_MOST_WORDS = 6
+_PLAIN_WORD = re.compile(r"(?:[^\W_]|[!#%&*+?@~^$'’-])+")
+# What adjectives and participles end with: the password is hashed, readable.
+_TALK_ENDING = re.compile(r"[a-z]{3,}(?:ed|ible|[^t]able|ically|ently|ately|ectly)")
 # Dotted names, dates, numbers and paths with an ending: code, not values.
 _CODE = re2.compile(
     r"^[A-Za-z_]\w*(?:(?:\.|::|->|\?\.)[A-Za-z_]\w*)+[.!?]?$|^\d{4}-\d\d-\d\d|^[-+]?\d*\.\d+$|"
@@ -180,7 +187,9 @@ def _looks_in_column(key: str, value: str) -> bool:
     if re.search(r"[\s\"'`()\[\]{}<>]", value):
         return False
     if kind_of_key(key) == "password":
-        return _looks_bare(key, value)
+        return _looks_bare(key, value) or (
+            re.search(secret_rules.SURE_END, key) is not None and _looks_plain(key, value)
+        )
     return len(value) >= 12 and not _is_harmless(key, value) and _looks_unbroken(key, value)
 
 
@@ -214,9 +223,12 @@ def _looks_bare(key: str, value: str) -> bool:
 
 def _looks_quoted(key: str, value: str) -> bool:
     """name: "value": labels and types stand there too; a password is one word, or has a digit or a sign."""
-    if _is_harmless(key, value) or re.search(r"\s", value):
+    if _is_harmless(key, value):
         return False
-    if kind_of_key(key) != "password":
+    is_password = kind_of_key(key) == "password"
+    if re.search(r"\s", value):
+        return is_password and re.search(secret_rules.SURE_END, key) is not None and _looks_spelt(key, value)
+    if not is_password:
         return looks_token(key, value)
     has_sign = re.search(r"[\d!#%^&*?+@~]", value) is not None
     # Names of labels, events and messages speak of what they name; real words seldom do.
@@ -330,6 +342,79 @@ def _is_harmless(key: str, value: str) -> bool:
     return is_code and not (len(value) >= _LONG_BYTES and _looks_unbroken(key, value))
 
 
+def _is_talk(word: str) -> bool:
+    """Whether `word`, behind one for a password, speaks of it: required, hashed, your, at."""
+    word = word.lower().strip("'’-")
+    return word in _TALK_WORDS or word.partition("'")[0] in _TALK_WORDS or bool(_TALK_ENDING.fullmatch(word))
+
+
+def _looks_plain(key: str, value: str) -> bool:
+    """One word, as people choose them: no name of a variable, no type, no talk."""
+    if _is_harmless(key, value) or len(value) < 4:
+        return False
+    return bool(re.search(r"[^\W\d_]", value)) and _looks_spelt(key, value)
+
+
+def _looks_spelt(key: str, value: str) -> bool:
+    """Words that a secret may be made of, all of them: letters, digits and signs, nothing that is said of one."""
+    words = value.split()
+    if not words or len(words) > _MOST_WORDS or len(value) < 4 or _is_placeholder(value):
+        return False
+    if re.search(secret_rules.SURE_WORD, value):
+        return False
+    is_name = len(words) == 1 and re.search(r"[a-z][A-Z]|^[A-Z][A-Z_]+$", value) and not _has_digit(value)
+    return not is_name and all(map(_PLAIN_WORD.fullmatch, words)) and not any(map(_is_talk, words))
+
+
+def _given(rest: str, *, to_the_end: bool) -> str:
+    """
+    Return what the rest of a line gives as a secret, "" where it only speaks of it.
+
+    Quoted is all up to the quote. Else the words up to the end of their clause, which has to be the end of the
+    line with `to_the_end`: behind a colon stands program code too, whose lines go on with a comma or a bracket.
+    """
+    quote = re.match(r"""\\*(["'`“„«「])(.+?)\\*["'`”“»」]""", rest)
+    if quote:
+        inside = quote[2].strip()
+        return quote[0] if _looks_spelt("", inside) else ""
+    words: list[str] = []
+    end = 0
+    for match in re.finditer(r"\S+", rest):
+        word = match[0].rstrip(".,;:!?)\"'*|")
+        if word.lower() in _CLAUSE_ENDS and not (to_the_end and words):
+            break
+        words.append(word)
+        end = match.start() + len(word)
+        if word != match[0].rstrip("!?*") or len(words) > _MOST_WORDS:
+            break
+    tail = rest[end:].strip()
+    if to_the_end and tail.strip(".!") and not tail.startswith(("#", "//", "(")):
+        return ""
+    return rest[:end] if _looks_spelt("", " ".join(words)) and not re.fullmatch(r"[\d .-]*", rest[:end]) else ""
+
+
+def _looks_prompted(key: str, value: str) -> bool:
+    """What was typed at a prompt: one word of any kind, or words."""
+    return _looks_spelt(key, value) if " " in value else _looks_given(key, value)
+
+
+def _looks_row(key: str, value: str) -> bool:
+    """A row of SQL: one of its texts may be a password."""
+    texts = re.findall(r"'([^'\n]{4,})'", value)
+    return _looks_word(key, value) or any(_looks_spelt(key, text) for text in texts)
+
+
+def _looks_code(key: str, value: str) -> bool:
+    """A code of a second factor: digits, or letters and digits; no year, no words."""
+    return sum(map(str.isdigit, value)) >= 4 and len(value.replace(" ", "")) >= 4
+
+
+def _looks_pair(key: str, value: str) -> bool:
+    """What stands behind a user's name: no second user, no role."""
+    roles = r"(?i)(?:admin|root|users?|editors?|viewers?|guests?|owners?|members?|roles?|[\w.-]+@.*|\d+)"
+    return _looks_spelt(key, value) and not re.fullmatch(roles, value)
+
+
 JUDGES: dict[str, Callable[[str, str], bool]] = {
     "shape": _looks_shaped,
     "block": _looks_block,
@@ -352,6 +437,14 @@ JUDGES: dict[str, Callable[[str, str], bool]] = {
     "near": _looks_near,
     "printed": _looks_printed,
     "seed": _looks_seed,
+    "plain": _looks_plain,
+    "spelt": _looks_spelt,
+    "prompt": _looks_prompted,
+    "row": _looks_row,
+    "code": _looks_code,
+    "pair": _looks_pair,
+    "clause": lambda key, value: value != "",
+    "line": lambda key, value: value != "",
 }
 
 
@@ -395,6 +488,7 @@ class _Compiled:
     accepts: Callable[[str, str], bool]
     key: int = 0  # which of the two groups is the name that the other, the value, was given to
     least_bytes: int = 1  # a shorter first group is not the secret
+    until: str = ""  # the first group is the rest of a line; how much of it is the secret, "clause" or "line" says
 
 
 class Redactor:
@@ -531,6 +625,10 @@ def _matches(rule: _Compiled, data: bytes, marks: list[tuple[int, int]]) -> Iter
             continue
         key = match.group(rule.key).decode("utf-8", "replace") if rule.key else ""
         start, end = _secret_span(rule, match)
+        if rule.until:
+            start = match.start(1)
+            rest = match.group(1).decode("utf-8", "replace")
+            end = start + len(_given(rest, to_the_end=rule.until == "line").encode("utf-8"))
         in_mark = _touches(marks, match.start(), match.start()) or _touches(marks, start, end)
         follows = data[end : end + 2]
         called = rule.key and follows[:1] in (b"(", b"[", b"{", b"<") and follows != b"</"
@@ -607,7 +705,8 @@ def _gate(prefilters: list[str]) -> tuple[Any, int]:
 
 
 def _ours(rule: Rule) -> tuple[str, _Compiled]:
-    return rule.prefilter, _Compiled(rule.kind, re2.compile(rule.pattern), JUDGES[rule.judge])
+    until = rule.judge if rule.judge in ("clause", "line") else ""
+    return rule.prefilter, _Compiled(rule.kind, re2.compile(rule.pattern), JUDGES[rule.judge], until=until)
 
 
 def _keyword_rules(rules: Iterable[Rule]) -> Iterator[tuple[str, _Compiled]]:
