@@ -114,13 +114,13 @@ _TALK_WORDS = frozenset(secret_rules.TALK_WORDS.split()) - _CLAUSE_ENDS
 _WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|\d+")
 # A passphrase has seldom more words, and a sentence seldom fewer.
 _MOST_WORDS = 6
-_PLAIN_WORD = re.compile(r"(?:[^\W_]|[!#%&*+?@~^$'’-])+")
+_PLAIN_WORD = re.compile(r"[!#%&*+?@~^$'’-]*[^\W_](?:[^\W_]|[!#%&*+?@~^$'’-])*")
 # What adjectives and participles end with: the password is hashed, readable.
 _TALK_ENDING = re.compile(r"[a-z]{3,}(?:ed|ible|[^t]able|ically|ently|ately|ectly)")
 # Dotted names, dates, numbers and paths with an ending: code, not values.
 _CODE = re2.compile(
     r"^[A-Za-z_]\w*(?:(?:\.|::|->|\?\.)[A-Za-z_]\w*)+[.!?]?$|^\d{4}-\d\d-\d\d|^[-+]?\d*\.\d+$|"
-    r"^[\w.@-]+(?:/[\w.@-]+)*/?\.?\w*\.[a-z]{1,5}$|^[A-Za-z_][\w.]*[(\[]"
+    r"^[\w.@-]+(?:/[\w.@-]+)*/?\.?\w*\.[a-z]{1,5}(?:#L[-\dL]+)?$|^[A-Za-z_][\w.]*[(\[]"
 )
 # Linear on any text: the shape of a run is judged once it is found.
 _COOKIE_RUN = re.compile(r"[\w%.+/~-]{12,}")
@@ -187,9 +187,7 @@ def _looks_in_column(key: str, value: str) -> bool:
     if re.search(r"[\s\"'`()\[\]{}<>]", value):
         return False
     if kind_of_key(key) == "password":
-        return _looks_bare(key, value) or (
-            re.search(secret_rules.SURE_END, key) is not None and _looks_plain(key, value)
-        )
+        return _looks_named(key, value)
     return len(value) >= 12 and not _is_harmless(key, value) and _looks_unbroken(key, value)
 
 
@@ -219,6 +217,12 @@ def _looks_bare(key: str, value: str) -> bool:
     if kind_of_key(key) == "password":
         return (len(value) >= 6 and _has_digit(value)) or _has_thrown_case(value)
     return looks_token(key, value)
+
+
+def _looks_named(key: str, value: str) -> bool:
+    """Bare behind a name that says password and no more: a plain word too."""
+    is_sure = key.lower() != "pass" and re.search(secret_rules.SURE_END, key) is not None
+    return _looks_bare(key, value) or (is_sure and _looks_plain(key, value))
 
 
 def _looks_quoted(key: str, value: str) -> bool:
@@ -344,8 +348,8 @@ def _is_harmless(key: str, value: str) -> bool:
 
 def _is_talk(word: str) -> bool:
     """Whether `word`, behind one for a password, speaks of it: required, hashed, your, at."""
-    word = word.lower().strip("'’-")
-    return word in _TALK_WORDS or word.partition("'")[0] in _TALK_WORDS or bool(_TALK_ENDING.fullmatch(word))
+    parts = [word.lower(), *re.split("['’-]", word.lower())]
+    return any(part in _TALK_WORDS or _TALK_ENDING.fullmatch(part) for part in parts)
 
 
 def _looks_plain(key: str, value: str) -> bool:
@@ -373,6 +377,8 @@ def _given(rest: str, *, to_the_end: bool) -> str:
     Quoted is all up to the quote. Else the words up to the end of their clause, which has to be the end of the
     line with `to_the_end`: behind a colon stands program code too, whose lines go on with a comma or a bracket.
     """
+    if re.match(r"![A-Za-z]|[&*]", rest):  # a tag of YAML, an anchor
+        return ""
     quote = re.match(r"""\\*(["'`“„«「])(.+?)\\*["'`”“»」]""", rest)
     if quote:
         inside = quote[2].strip()
@@ -400,7 +406,7 @@ def _looks_prompted(key: str, value: str) -> bool:
 
 def _looks_row(key: str, value: str) -> bool:
     """A row of SQL: one of its texts may be a password."""
-    texts = re.findall(r"'([^'\n]{4,})'", value)
+    texts = re.findall(r"'([^'\n]*)'", value)
     return _looks_word(key, value) or any(_looks_spelt(key, text) for text in texts)
 
 
@@ -411,8 +417,8 @@ def _looks_code(key: str, value: str) -> bool:
 
 def _looks_pair(key: str, value: str) -> bool:
     """What stands behind a user's name: no second user, no role."""
-    roles = r"(?i)(?:admin|root|users?|editors?|viewers?|guests?|owners?|members?|roles?|[\w.-]+@.*|\d+)"
-    return _looks_spelt(key, value) and not re.fullmatch(roles, value)
+    roles = r"(?i)(?:admin|root|users?|editors?|viewers?|guests?|owners?|members?|roles?|[\w.-]+@.*|\d+|(?-i:[A-Z]+)\d*)"
+    return _looks_word(key, value) or (_looks_spelt(key, value) and not re.fullmatch(roles, value))
 
 
 JUDGES: dict[str, Callable[[str, str], bool]] = {
@@ -439,6 +445,7 @@ JUDGES: dict[str, Callable[[str, str], bool]] = {
     "seed": _looks_seed,
     "plain": _looks_plain,
     "spelt": _looks_spelt,
+    "named": _looks_named,
     "prompt": _looks_prompted,
     "row": _looks_row,
     "code": _looks_code,
@@ -454,6 +461,7 @@ _MARK = re.compile(rb"\[REDACTED:[a-z0-9-]+\]")
 _LOOK_AROUND = re.compile(r"\(\?:\(\?<=\\W\)\|\(\?<=\^\)\)|\(\?<?[=!][^()]*\)")
 # What code joins the pieces of a text with.
 _JOINT = re.compile(rb"[\"'`]\s*[+.]\s*[\"'`]")
+_GAP = re.compile(rb"(?<=\S) {2,}(?=\S)")
 _CELL_EDGES = b" \t\r\"'`*"
 # The head of a table: names of a word or two, and what stands between them.
 _TABLE_HEAD = re2.compile(r"(?:[\w.-]+(?: [\w.-]+)?|[ \t\r\"'`*]+|[,|;\t])+")
@@ -626,8 +634,8 @@ def _matches(rule: _Compiled, data: bytes, marks: list[tuple[int, int]]) -> Iter
         key = match.group(rule.key).decode("utf-8", "replace") if rule.key else ""
         start, end = _secret_span(rule, match)
         if rule.until:
-            start = match.start(1)
-            rest = match.group(1).decode("utf-8", "replace")
+            start, line_end = next(span for span in map(match.span, range(1, 3)) if span[0] >= 0)
+            rest = data[start:line_end].decode("utf-8", "replace")
             end = start + len(_given(rest, to_the_end=rule.until == "line").encode("utf-8"))
         in_mark = _touches(marks, match.start(), match.start()) or _touches(marks, start, end)
         follows = data[end : end + 2]
@@ -645,6 +653,9 @@ def _in_columns(rule: _Compiled, match: Any, data: bytes) -> tuple[list[Finding]
     """Return the secrets in the table below a head, and where the last row with as many cells ends."""
     head, end = match.group(1), match.end()
     separator = next((sign for sign in (b"|", b",", b";", b"\t") if sign in head), b"")
+    is_aligned = not separator and _GAP.search(head.strip()) is not None
+    if is_aligned:
+        head, separator = _tabbed(head), b"\t"
     # A line of code ends with a comma, or has its number and a tab before it.
     is_code = head.rstrip().endswith((b",", b";")) or (separator == b"\t" and head.lstrip()[:1].isdigit())
     if is_code or not separator or not _TABLE_HEAD.fullmatch(head):
@@ -653,7 +664,8 @@ def _in_columns(rule: _Compiled, match: Any, data: bytes) -> tuple[list[Finding]
     findings = []
     while any(names) and end < len(data):
         line_end = data.find(b"\n", end) % (len(data) + 1)
-        cells = data[end:line_end].split(separator)
+        line = data[end:line_end]
+        cells = (_tabbed(line) if is_aligned else line).split(separator)
         if len(cells) != len(names):
             break
         for name, cell in zip(names, cells, strict=True):
@@ -663,6 +675,11 @@ def _in_columns(rule: _Compiled, match: Any, data: bytes) -> tuple[list[Finding]
                 findings.append(Finding(kind_of_key(key), start, start + len(_edged(cell))))
             end += len(cell) + 1
     return findings, min(end, len(data))
+
+
+def _tabbed(line: bytes) -> bytes:
+    """Return a line of columns that are set apart by blanks with a tab at each, as long as before."""
+    return _GAP.sub(lambda gap: b"\t" + b" " * (len(gap[0]) - 1), line.rstrip())
 
 
 def _edged(cell: bytes) -> bytes:

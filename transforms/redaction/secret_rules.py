@@ -69,7 +69,7 @@ HARMLESS_KEY_END = (
     r"limit|max|min|budget|expir\w*|[-_]at|(?-i:[a-z]At)|fields?|labels?|prefix|suffix|regex|patterns?|used"
     r"|usage|helper|policy|hint|version|tokens|"
     r"izer|index|format|error|message|placeholder|description|title|status|algorithm|algo|scheme|strategy"
-    r"|method|scope|ref|page|input|required|rules?|build|checksum|commit|digest|etag|revision|sha\d*)$"
+    r"|method|scope|ref|page|input|required|rules?|timeout|ttl|days|attempts|rounds|enabled|store|manager|command|cmd|provider|build|checksum|commit|digest|etag|revision|sha\d*)$"
 )
 
 # Values that stand for a secret and are none. One such word anywhere is enough.
@@ -114,7 +114,7 @@ TALK_WORDS = (
     "log logged login logins logs lonely long longer look looks lookup lost lower lowercase made make makes management manager "
     "mandatory manual many masked masking mask match matches matching max maximum may me meant meter might min minimum "
     "mismatch mismatched missing mode modal model module more move moved must mustn't my need needed needs never new next "
-    "no nobody none not nothing null number object obsolete obviously of off ok okay old once only open optional option "
+    "no nobody none not nothing null number object obsolete obviously of off ok okay old once only optional option "
     "or other otherwise our out output over own page parameter params parse parsed parser part pass passed passes passing "
     "passphrase passphrases password passwordless passwords paste path pattern per permanently placeholder plaintext "
     "please policy policies pop populated possible present prevent previous print printed probably problem prompt prompted prompts "
@@ -137,6 +137,9 @@ TALK_WORDS = (
     "wrote years yes you your yours false dummy foo bar baz sample example changeme anonymous args attribute body cache code "
     "component constant context cookie credential credentials decode decrypt decryption dialog doc docs document encode encrypt "
     "encrypted endpoint fallback fixture float getter header here identity instance interface internal json kwargs level message "
+    "accordingly actually allowlist argparse array authenticate autofill combination combo combos complexities component credentials details "
+    "entries grant keyboard lists numeric obfuscation pair pairs parameters parts portion portions properties protect quoting retry "
+    "variants were will "
     "method migration mock name nil none node optional payload pipe plain policy prefix private process props raw "
     "reference ref regexp response result route row salt scan scheme script secret secrets self session sha256 size "
     "source state status stdin stub suffix table target text textfield title todo tool total transform unit var vars version warning "
@@ -227,7 +230,7 @@ KEYWORD_RULES = (
         rf"|\{{|or|\?\?|\|\|)\s*{QUOTE}{_QUOTED}",
         rf"(?i)(?:%s)\w*{QUOTE}\)?\s*(?:,|\{{|or|\?\?|\|\|)", "quoted", "the same in a program"),
     Rule("flag", rf"(?i)--([\w-]*(?:%s)\w*)(?: +|{QUOTE}\s*,\s*)(?:{QUOTE})?([^\s\"'`\\]+)",
-        r"(?i)--[\w-]*(?:%s)\w*[\s\"'`\\]", "bare",
+        r"(?i)--[\w-]*(?:%s)\w*[\s\"'`\\]", "named",
         "--name value on a command line, or in a list of its words"),
     Rule("any",
         rf"(?:^|[\s;\"'`]|\\[nrt])([A-Z][A-Z0-9_]{{3,}})=(?:{QUOTE})?"
@@ -531,11 +534,12 @@ _FILES = (
     Rule("password",
         rf"(?i)(?:basic_?auth|\bauth\s*=\s*|credentials?)\(\s*{QUOTE}[\w.@-]+{QUOTE}\s*,\s*"
         rf"(?:\w+\()?{QUOTE}{_QUOTED}",
-        r"(?i)(?:auth|auth\s*=\s*|credentials?)\(", "word", "user and password handed to a call"),
+        r"(?i)(?:auth|auth\s*=\s*|credentials?)\(", "pair", "user and password handed to a call"),
     Rule("password", rf"chpasswd[^\n\\]*<<[^\n\\]*{_LINE_END}[\w.-]+:([^\s\\]{{3,}})", r"chpasswd", "given",
         "user:password in what chpasswd reads"),
-    Rule("password", rf"(?i)\b(?:pw|pass){_TO}{QUOTE}([^\s\"'`\\]{{6,}})", rf"(?i)\b(?:pw|pass){_TO}", "word",
-        "pw, pass"),
+    Rule("password",
+        rf"(?:\b(?i:pw)|\bPASS|(?i:user|login)[^\n]{{0,60}}?\b(?i:pass)){_TO}{QUOTE}([^\"'`\\\n]{{4,60}}){QUOTE}"
+        rf"|(?i)\b(?:pw|pass){_TO}{QUOTE}([^\s\"'`\\]{{6,}})", rf"(?i)\b(?:pw|pass){_TO}", "pair", "pw, pass"),
     Rule("password", r"""(?i)\b(?:USER|ROLE)\b[^;\n]*?\bPASSWORD\s+\\*['"]([^'"\s\\]{3,})""",
         r"(?i)\bPASSWORD\s+\\*['\"]", "given", "a SQL role's"),
     Rule("password", r"(?i)\bSET\s+PASSWORD\b[^;\n]*?=\s*(?:PASSWORD\()?[\"']([^\"'\s]{3,})",
@@ -577,7 +581,7 @@ _FILES = (
     Rule("password",
         rf"(?i)(?:\.(?:login|authenticate|auth)|getConnection|basic\w*auth\w*)\([^()\n]{{1,80}}?,\s*"
         rf"(?:\w+\s*=\s*)?{QUOTE}([^\s\"'`\\]{{6,}}){QUOTE}\s*\)",
-        r"(?i)(?:login|auth\w*|getConnection)\(", "word", "a password as the last argument of a log-in"),
+        r"(?i)(?:login|auth\w*|getConnection)\(", "pair", "a password as the last argument of a log-in"),
     Rule("password",
         rf"(?i)(?:auth|credentials?|basic\w*){QUOTE_OR_NONE}\s*[:=]\s*[\[(]\s*{QUOTE}"
         rf"[\w.@-]+{QUOTE}\s*,\s*{QUOTE}([^\s\"'`\\]{{6,}})",
@@ -698,6 +702,8 @@ _WORDS = (
         rf"(?i:{_FOR})?(?i:{_IS})(\d{{4,8}}#?)(?:[^\w.]|\.?\s|\.?$)",
         r"\bPIN\b|(?i:door|gate|alarm|safe|vault|entry|access|unlock)[- ](?i:code|pin)", "shape",
         "what is typed at a door or a card"),
+    Rule("password", rf"(?i)(?:{_PASSWORD})\s*\(([^\s\"'`\\()]{{6,}})\)", rf"(?i)(?:{_PASSWORD})\s*\(", "stated",
+        "in brackets"),
     Rule("password", rf"(?i)парол[ьяюе]м?\s+(?:от|для|к|на)\s+\S+\s+{_VALUE}", r"(?i)парол[ьяюе]м?\s",
         "passing", "the same without a verb, as Russian says it"),
     Rule("password", rf"(?i)\s([^\s\"'`\\]{{8,}})\s+as\s+(?:\w+\s+){{0,2}}(?:{_PASSWORD})",
@@ -744,11 +750,11 @@ _WORDS = (
 _SURE = (
     r"(?:\b(?:pass(?:wor[dt]|phrase|code|wd)s?|[\w-]+pass?wor[dt]|kennwort|mot de passe|mdp|contrase(?:ñ|n)a|senha|palavra[- ]passe"
     r"|wachtwoord|has(?:ł|l)o|heslo|l(?:ö|o)senord(?:et)?|adgangskoden?|salasana|(?:ş|s)ifre|jelsz(?:ó|o)|парол[ья]"
-    r"|pwd?|m(?:ậ|a)t kh(?:ẩ|a)u|kata sandi)\b|_pass(?:word|wd)?\b)"
+    r"|pw|m(?:ậ|a)t kh(?:ẩ|a)u|kata sandi)\b|_pass(?:word|wd)?\b)"
 )
 SURE_END = r"(?i)(?:pass(?:word|wd|phrase|code|wort)?|kennwort|pwd|pw)$"
 SURE_WORD = f"(?i){_SURE}"
-_SURE_PREFILTER = r"(?i)(?:pass[wpc]|pwd?\b|kennw|mot de|mdp|contrase|senha|passe|wachtw|has[łl]o|heslo|senord|adgangs|salasana|ifre|jelsz|парол|kh[ẩa]u|sandi|_pass)"
+_SURE_PREFILTER = r"(?i)(?:pass[wpc]|pwd\b|\bpw\b|kennw|mot de|mdp|contrase|senha|passe|wachtw|has[łl]o|heslo|senord|adgangs|salasana|ifre|jelsz|парол|kh[ẩa]u|sandi|_pass)"
 _REST = r"[ \t]*([^\s][^\r\n]{3,90})"
 _TO_SET = (
     r"(?:set|reset|chang|updat|rotat|switch|put|made|(?:ge)?setz|gesetzt|(?:ge)?änder|stell|mis|met|modifi|cambi|pus|pon|mud|"
@@ -756,12 +762,13 @@ _TO_SET = (
 )
 CLAUSES = (
     Rule("password", rf"(?i)(?:{_SURE})(?:{_FOR}|{QUOTE}|\s(?:here|again|there))?"
-        rf"(?:\s+(?:is|was|ist|war|lautet|es|era|est|était|è|é|är|er|jest|to|is now|will be|should be)\s*:?\s+|['’]s\s+){_REST}",
+        rf"(?:\s+(?:is|was|ist|war|lautet|es|era|est|était|è|é|är|er|jest|is now|will be|should be)\s*:?\s+|['’]s\s+){_REST}"
+        rf"|has(?:ł|l)o(?:{_FOR})?\s+to\s+{_REST}",
         _SURE_PREFILTER, "clause", "the password is, in words"),
-    Rule("password", rf"(?im)(?:{_SURE}|^[ \t]*pass)(?:{_FOR})?{QUOTE_OR_NONE}[ \t]*(?:[:：]|[ \t]=[ \t]|→|->)(?:[ \t]*[|>][-+]?\n)?{_REST}",
+    Rule("password", rf"(?im)(?:{_SURE}|^[ \t]*pass|\bpwd)(?:{_FOR})?{QUOTE_OR_NONE}[ \t]*(?:[:：]|[ \t]=[ \t]|→|->)(?:[ \t]*[|>][-+]?\n)?{_REST}",
         _SURE_PREFILTER + r"|(?i:pass[ \t]*[:=])", "line", "password: the rest of its line"),
     Rule("password", rf"(?i)(?:[,/&(]|\b(?:with|and|mit|und|avec|et|con|y|com|met|en|z|i))\s*(?:(?:the|dem|das|le|la|el|a|het)\s+)?"
-        rf"(?:{_SURE}|\bclave)\s+{_REST}", _SURE_PREFILTER.replace("kennw", "kennw|clave"), "clause", "with the password, in words"),
+        rf"(?:{_SURE}|\bclave)[ \t]+{_REST}", _SURE_PREFILTER.replace("kennw", "kennw|clave"), "clause", "with the password, in words"),
     Rule("password", rf"(?i)\b{_TO_SET}\s+(?:\S+\s+){{0,3}}?(?:{_SURE})(?:{_FOR})?\s+(?:to|auf|à|a|para|in|na|naar)\s+{_REST}",
         _SURE_PREFILTER, "clause", "set the password to, in words"),
     Rule("password", rf"(?i)\b{_SURE}\s+auf\s+{_REST}", r"(?i)wort\s+auf", "clause", "the same with its verb behind"),
@@ -774,8 +781,8 @@ CLAUSES = (
         r"(?i)what", "line", "asked on one line and answered on the next"),
     Rule("password", rf"(?i)(?:{_SURE}|pass)[\"'`\])]{{0,4}}:?[ \t]*\n['\"]([^'\"\n]{{4,}})['\"]\s*(?:\n|$)", r"(?i)pas+w?\w*\W*\n['\"]", "spelt",
         "what an interpreter answers to its name"),
-    Rule("password", rf"(?i)\b(?:pass(?:word|wd|code|phrase)?|pwd)[\])(/\w\"'`]{{0,8}}"
-        rf"(?:,\s*(?:with:\s*)?|\.(?:type|fill|send_?keys|set\w*|enter\w*|press\w*)\(\s*){QUOTE}([^\"'`\n\\]{{4,40}}){QUOTE}",
+    Rule("password", rf"(?i)(?:\w\([^()\n]{{0,12}}|=|#|[(]/|_in[ (][\"'])(?:pass(?:word|wd|code|phrase)?|pwd)\b[\])(/\w\"'`]{{0,8}}"
+        rf"(?:,[ \t]*(?:with:[ \t]*)?|\.(?:type|fill|send_?keys|set\w*|enter\w*|press\w*)\(\s*){QUOTE}([^\"'`\n\\]{{4,40}}){QUOTE}[ \t]*(?:[);]|\n|$)",
         r"(?i)(?:pass|pwd)", "spelt", "what a test types into a form"),
     Rule("password", rf"(?i)\bIDENTIFIED\s+(?:WITH\s+\S+\s+)?(?:BY|AS)\s+\\*[\"']([^\"'\\\n]{{3,}})|\bPASSWORD\s+\\*'([^'\\\n]{{3,}})'", r"(?i)IDENTIFIED\s|PASSWORD\s",
         "spelt", "SQL users and roles, in words too"),
@@ -797,7 +804,7 @@ CLAUSES = (
         r"(?i)in\s+(?:as|with|using)\s", "pair", "log in with"),
     Rule("password", r"(?i)\b(?:use|try|with|mit|is|con|avec|is)\s+(?:[\w.-]+@[\w.-]+|admin|root|ubuntu|administrator|postgres|guest|operator|test|demo)\s?/\s?(\S[^\n,;]{3,40}?)(?:[.,;!)]|\s+(?:to|for|on|in|if|an|at)\b|[ \t]*(?:\n|$))",
         r"/", "pair", "admin / word"),
-    Rule("password", r"(?im)\b(?:snmp-server\s+community|(?:enable|username \S+|line) (?:password|secret)(?: \d)?|wpa_passphrase\s+\S+)\s+\"?([^\s\"\d][^\s\"]{3,})(?:\"|\s|$)",
+    Rule("password", r"(?im)\b(?:snmp-server\s+community|enable (?:password|secret)(?: \d)?|username \S+ (?:password|secret) \d|wpa_passphrase\s+\S+)\s+\"?([^\s\"\d][^\s\"]{3,})(?:\"|\s|$)",
         r"(?i)community|(?:password|secret)\s|wpa_pass", "spelt", "a router's directives"),
     Rule("password", r"\bpsk\s*=\s*\"([^\"\n\\]{4,})\"", r"psk\s*=", "given", "wireless networks, in words"),
     Rule("password", r"\bnet use [^\n]*?\\\\\S+\s+([^\s/*]\S*)\s+/user:", r"net use", "given", "Windows shares, before the user"),
