@@ -803,7 +803,7 @@ CLAUSES = (
     Rule("password", r"(?i)\b(?:log|logged|sign|signed|get|connect)[- ]?in\s+(?:as|with|using)\s+(?:[\w.-]+@[\w.-]+|admin|root)\s*(?:,|/|and|with|using)\s*([^\s\"'`\\,;]{6,})",
         r"(?i)in\s+(?:as|with|using)\s", "pair", "log in with"),
     Rule("password", r"(?i)\b(?:use|try|with|mit|is|con|avec|is)\s+(?:[\w.-]+@[\w.-]+|admin|root|ubuntu|administrator|postgres|guest|operator|test|demo)\s?/\s?(\S[^\n,;]{3,40}?)(?:[.,;!)]|\s+(?:to|for|on|in|if|an|at)\b|[ \t]*(?:\n|$))",
-        r"/", "pair", "admin / word"),
+        r"(?i)(?:@[\w.-]+|admin|root|ubuntu|or|postgres|guest|test|demo)\s?/", "pair", "admin / word"),
     Rule("password", r"(?im)\b(?:snmp-server\s+community|enable (?:password|secret)(?: \d)?|username \S+ (?:password|secret) \d|wpa_passphrase\s+\S+)\s+\"?([^\s\"\d][^\s\"]{3,})(?:\"|\s|$)",
         r"(?i)community|(?:password|secret)\s|wpa_pass", "spelt", "a router's directives"),
     Rule("password", r"\bpsk\s*=\s*\"([^\"\n\\]{4,})\"", r"psk\s*=", "given", "wireless networks, in words"),
