@@ -232,6 +232,10 @@ KEYWORD_RULES = (
     Rule("flag", rf"(?i)--([\w-]*(?:%s)\w*)(?: +|{QUOTE}\s*,\s*)(?:{QUOTE})?([^\s\"'`\\]+)",
         r"(?i)--[\w-]*(?:%s)\w*[\s\"'`\\]", "named",
         "--name value on a command line, or in a list of its words"),
+)  # fmt: skip
+
+# The same, where only the value tells.
+UNNAMED_RULES = (
     Rule("any",
         rf"(?:^|[\s;\"'`]|\\[nrt])([A-Z][A-Z0-9_]{{3,}})=(?:{QUOTE})?"
         rf"([A-Za-z0-9+/_-]{{20,}}=*)(?:{QUOTE}|[\s;&\\]|$)",
@@ -754,7 +758,7 @@ _SURE = (
 )
 SURE_END = r"(?i)(?:pass(?:word|wd|phrase|code|wort)?|kennwort|pwd|pw)$"
 SURE_WORD = f"(?i){_SURE}"
-_SURE_PREFILTER = r"(?i)(?:pass[wpc]|pwd\b|\bpw\b|kennw|mot de|mdp|contrase|senha|passe|wachtw|has[łl]o|heslo|senord|adgangs|salasana|ifre|jelsz|парол|kh[ẩa]u|sandi|_pass)"
+_SURE_PREFILTER = r"(?i)(?:pass[wpc]|pwd\b|\bpw\b|kennw|mot de|mdp|contrase|senha|[- ]passe\b|wachtw|has[łl]o|heslo|senord|adgangs|salasana|ifre|jelsz|парол|kh[ẩa]u|kata sandi|_pass)"
 _REST = r"[ \t]*([^\s][^\r\n]{3,90})"
 _TO_SET = (
     r"(?:set|reset|chang|updat|rotat|switch|put|made|(?:ge)?setz|gesetzt|(?:ge)?änder|stell|mis|met|modifi|cambi|pus|pon|mud|"
@@ -788,6 +792,10 @@ CLAUSES = (
         "spelt", "SQL users and roles, in words too"),
     Rule("password", r"(?i)[;\"'](?:password|pwd)\s*=\s*([^\"'`\s\\]{3,}?)[ \t]*(?:[\"'`]|$|\r?\n)", r"(?i)[;\"'](?:password|pwd)\s*=", "given",
         "the last of a connection string, with a semicolon in it"),
+)  # fmt: skip
+
+# Pairs and codes that have no such word near.
+_PAIRS_AND_CODES = (
     Rule("pin", r"(?:\bPIN\b|\b(?i:pass ?code)\b)[^\n]{0,60}?[\s:=\"'(](\d{4,8}#?)(?:[^\w.:/-]|[.]?\s|[.]?$)", r"\bPIN\b|(?i:pass ?code)",
         "shape", "a PIN and the digits behind it"),
     Rule("pin", rf"(?i)\bpin{QUOTE_OR_NONE}\s*[:=]\s*{QUOTE}(\d{{4,8}}){QUOTE}", r"(?i)pin\W{1,5}\d", "shape", "a field called pin"),
@@ -812,12 +820,17 @@ CLAUSES = (
 )  # fmt: skip
 
 # By where they stand: one scan looks for each of these.
-PLACE_RULES = (COMMANDS, _FILES, (*HEADERS, *_WORDS), CLAUSES)
+PLACE_RULES = (COMMANDS, _FILES, (*HEADERS, *_WORDS), _PAIRS_AND_CODES)
 
 # What no rule above has in view: a word for a secret, and behind it on its line what looks thrown by chance.
 _NEAR_WORD = (
     r"(?i:(?:\b|_)pass(?:word|wd|phrase|code)?(?:\b|_)|password|passwor?t|\bpwd?\b|_pw\b|secret|\btoken\b"
     r"|_token|credential|api.?key|\blog-?in\b|\bauth\b|_auth\b|auth_)"
+)
+# All rules of the groups that a name calls, and what stands near one, have one of these in what they match.
+NAME_CUE = (
+    rf"{_SURE_PREFILTER}|(?i:pass(?:[^ei]|$)|\bpw\b|[_.-]pw|passwor|identified|clave|log-?in\b|\bauth\b|_auth\b|auth_|"
+    r"secret|token|credential|api.?key)"
 )
 NEARBY = (
     Rule("secret", rf"{_NEAR_WORD}[^\n]{{0,60}}?{QUOTE}([^\s\"'`\\,;:|<>(){{}}\[\]]{{10,64}}){QUOTE}",
