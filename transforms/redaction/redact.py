@@ -360,7 +360,7 @@ def _looks_plain(key: str, value: str) -> bool:
 
 
 def _looks_spelt(key: str, value: str) -> bool:
-    """Words that a secret may be made of, all of them: letters, digits and signs, nothing that is said of one."""
+    """Words that a secret may be made of: letters, digits and signs, nothing that is said of one."""
     words = value.split()
     if not words or len(words) > _MOST_WORDS or len(value) < 4 or _is_placeholder(value):
         return False
@@ -374,15 +374,15 @@ def _given(rest: str, *, to_the_end: bool) -> str:
     """
     Return what the rest of a line gives as a secret, "" where it only speaks of it.
 
-    Quoted is all up to the quote. Else the words up to the end of their clause, which has to be the end of the
-    line with `to_the_end`: behind a colon stands program code too, whose lines go on with a comma or a bracket.
+    Quoted is all up to the quote. Else the words up to the end of their clause, which has to be the end of
+    the line with `to_the_end`: behind a colon stands program code too, whose lines go on with a comma.
     """
     if re.match(r"![A-Za-z]|[&*]", rest):  # a tag of YAML, an anchor
         return ""
     quote = re.match(r"""\\*(["'`“„«「])(.+?)\\*["'`”“»」]""", rest)
     if quote:
         inside = quote[2].strip()
-        return quote[0] if _looks_spelt("", inside) else ""
+        return inside if _looks_spelt("", inside) else ""
     words: list[str] = []
     end = 0
     for match in re.finditer(r"\S+", rest):
@@ -396,7 +396,8 @@ def _given(rest: str, *, to_the_end: bool) -> str:
     tail = rest[end:].strip()
     if to_the_end and tail.strip(".!") and not tail.startswith(("#", "//", "(")):
         return ""
-    return rest[:end] if _looks_spelt("", " ".join(words)) and not re.fullmatch(r"[\d .-]*", rest[:end]) else ""
+    is_number = re.fullmatch(r"[\d .-]*", rest[:end]) is not None
+    return rest[:end] if not is_number and _looks_spelt("", " ".join(words)) else ""
 
 
 def _looks_prompted(key: str, value: str) -> bool:
@@ -415,10 +416,14 @@ def _looks_code(key: str, value: str) -> bool:
     return sum(map(str.isdigit, value)) >= 4 and len(value.replace(" ", "")) >= 4
 
 
+_ROLE = re.compile(
+    r"(?i:admin|root|users?|editors?|viewers?|guests?|owners?|members?|roles?|[\w.-]+@.*|\d+)|[A-Z]+\d*"
+)
+
+
 def _looks_pair(key: str, value: str) -> bool:
     """What stands behind a user's name: no second user, no role."""
-    roles = r"(?i)(?:admin|root|users?|editors?|viewers?|guests?|owners?|members?|roles?|[\w.-]+@.*|\d+|(?-i:[A-Z]+)\d*)"
-    return _looks_word(key, value) or (_looks_spelt(key, value) and not re.fullmatch(roles, value))
+    return _looks_word(key, value) or (_looks_spelt(key, value) and not _ROLE.fullmatch(value))
 
 
 JUDGES: dict[str, Callable[[str, str], bool]] = {
@@ -450,8 +455,8 @@ JUDGES: dict[str, Callable[[str, str], bool]] = {
     "row": _looks_row,
     "code": _looks_code,
     "pair": _looks_pair,
-    "clause": lambda key, value: value != "",
-    "line": lambda key, value: value != "",
+    "clause": _looks_shaped,  # _given has judged it
+    "line": _looks_shaped,
 }
 
 
@@ -474,9 +479,11 @@ _SPARED = ("requests",)
 # A value turned down is searched again for a secret inside. Longer ones are not: a line of 300 kB such as
 # TOKEN=TOKEN=TOKEN=... would take time by the square of its length.
 _LOOK_INSIDE_BYTES = 4096
-# A UUID, an id of a call, a message or a request, an instant: 40,000 of the 71,000 different strings of our sessions.
+# A UUID, an id of a call, a message or a request, an instant: 40,000 of the 71,000 different strings of our
+# sessions.
 _IS_ID = re.compile(
-    r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|(?:toolu|msg|req)_[0-9A-Za-z]{20,30}|\d{4}-\d\d-\d\dT[\d:.]+Z"
+    r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|(?:toolu|msg|req)_[0-9A-Za-z]{20,30}|"
+    r"\d{4}-\d\d-\d\dT[\d:.]+Z"
 )
 # So many digests of texts without a secret are kept, about 4 MB: those of the turns of 100 MB of transcripts.
 _CLEAN_MAX = 32_768
@@ -500,7 +507,9 @@ class _Compiled:
     accepts: Callable[[str, str], bool]
     key: int = 0  # which of the two groups is the name that the other, the value, was given to
     least_bytes: int = 1  # a shorter first group is not the secret
-    until: str = ""  # the first group is the rest of a line; how much of it is the secret, "clause" or "line" says
+    until: str = (
+        ""  # "clause" or "line" where the first group is the rest of a line, and the secret a part of it
+    )
 
 
 class Redactor:
@@ -650,8 +659,10 @@ def _matches(rule: _Compiled, data: bytes, marks: list[tuple[int, int]]) -> Iter
         start, end = _secret_span(rule, match)
         if rule.until:
             start, line_end = next(span for span in map(match.span, range(1, 3)) if span[0] >= 0)
-            rest = data[start:line_end].decode("utf-8", "replace")
-            end = start + len(_given(rest, to_the_end=rule.until == "line").encode("utf-8"))
+            rest = data[start:line_end].decode("utf-8", "surrogateescape")
+            given = _given(rest, to_the_end=rule.until == "line")
+            start += len(rest[: rest.index(given)].encode("utf-8", "surrogateescape"))
+            end = start + len(given.encode("utf-8", "surrogateescape"))
         in_mark = _touches(marks, match.start(), match.start()) or _touches(marks, start, end)
         follows = data[end : end + 2]
         called = rule.key and follows[:1] in (b"(", b"[", b"{", b"<") and follows != b"</"

@@ -69,7 +69,9 @@ HARMLESS_KEY_END = (
     r"limit|max|min|budget|expir\w*|[-_]at|(?-i:[a-z]At)|fields?|labels?|prefix|suffix|regex|patterns?|used"
     r"|usage|helper|policy|hint|version|tokens|"
     r"izer|index|format|error|message|placeholder|description|title|status|algorithm|algo|scheme|strategy"
-    r"|method|scope|ref|page|input|required|rules?|timeout|ttl|days|attempts|rounds|enabled|store|manager|command|cmd|provider|build|checksum|commit|digest|etag|revision|sha\d*)$"
+    r"|method|scope|ref|page|input|required|rules?|timeout|ttl|days|attempts|"
+    r"rounds|enabled|store|manager|command|cmd|provider|build|checksum|commit|"
+    r"digest|etag|revision|sha\d*)$"
 )
 
 # Values that stand for a secret and are none. One such word anywhere is enough.
@@ -92,79 +94,87 @@ PLACEHOLDER_WORDS = (
 
 # What stands behind a word for a password and speaks of it, in the languages that people type most.
 TALK_WORDS = (
-    "about absent accept accepted accepts accidentally account actual add added adds after again all allow allows already also "
-    "alphanumeric always ambiguous anyone anything anywhere apparently appear appears argument arguments ascii ask asked "
-    "asks at authentication authenticated automatically available away back bad base64 based bcrypt be because becomes been "
-    "before being below between blank boolean both breaks broken build bug but by bytes cached callback came can cannot "
-    "caps case catch change changed changes char character characters chars check checked checker checks class classes "
-    "clear cleared clears clicked client column columns come comes coming commit commits common compare compared compliant "
-    "complex complexity config configuration configure configured confirm confirmation const contain contains copied "
-    "correctly could crash crashes create creates creation criteria data date dated days default defaults "
-    "defined delete deleted deletes deprecated derive derived described did different digit digits disable disabled displayed "
-    "do does doesn't don't done drop dropped during each either email else empty enable enabled encoding encryption ends enough "
-    "enter entered entry env environment equal error errors even everything exactly exist exists expire expired expires "
-    "expiring expiry export exposed extract fail failed failing fails failure feature field file files fill filled "
-    "filter fine first fix fixed fixes flag flow following forgot form format former forms forwarded four from fully function "
-    "gen generate generated generates generation generator get gets getting give given gives goes going gone gives grab group guess "
-    "had handle handled handler handles handling hard hardcoded has hash hashed hasher hashes hashing have haven't having "
-    "he help helper hidden hide hint history how however human hygiene ignore ignored immediately implement import in "
-    "inactive inaccessible include included includes incorrect input inputs insecure insensitive inside instead int integer "
-    "into invalid is isn't it its itself just keep kept key keychain keyring keys known label last later leak leaked leaking leaks "
-    "least leave left length less let level like likely limit limits line link list live lives load local located locked "
-    "log logged login logins logs lonely long longer look looks lookup lost lower lowercase made make makes management manager "
-    "mandatory manual many masked masking mask match matches matching max maximum may me meant meter might min minimum "
-    "mismatch mismatched missing mode modal model module more move moved must mustn't my need needed needs never new next "
-    "no nobody none not nothing null number object obsolete obviously of off ok okay old once only optional option "
-    "or other otherwise our out output over own page parameter params parse parsed parser part pass passed passes passing "
-    "passphrase passphrases password passwordless passwords paste path pattern per permanently placeholder plaintext "
-    "please policy policies pop populated possible present prevent previous print printed probably problem prompt prompted prompts "
-    "prompting property protected protection provide provided provider public pull push put query quite random "
-    "randomly rate re read reads really recovery redacted refused regex reject rejected rejects remain remains "
-    "remember remove removed rename render replace reported request require required requirement requirements requires reset "
-    "resets resetting resolved retrieve return returned returns reused right rotate rotated rotates rotating rotation rule rules run "
-    "runs safe salted same saved saves say says schema screen section secure security see seems seen select send sending sends sensitive sent "
-    "separate server service set sets setter setting settings setup shared she short shorter should shouldn't show "
-    "showing shown shows simply since skip some someone something somewhere specified specific split spraying step stale still stop storage "
-    "store stored stores str strength strict string strings strip strong stronger submit supplied support supports supported "
-    "switch sync synced take taken takes tell template temporarily temporary test tested testing tests than that that's "
-    "the their them then there these they thing this those through throw throws time timeout times to toggle token tokens "
-    "too trim trimmed true truncated try trying turn two type typed types unable unchanged undefined unencrypted "
-    "unknown unless unnecessary unset unsupported until up update updated updates upper uppercase url us usage use used "
-    "useless user username usernames users uses using utf8 utils valid validate validated validates validation validator value "
-    "values varchar variable variables vary vault verification verified verifies verify via view visible void vulnerable was wasn't "
-    "way we weak weaker went were what whatever what's when where whether which while who whole whose why widget wiki "
-    "will with within without won't word words work worked working works would wouldn't write writes written wrong "
-    "wrote years yes you your yours false dummy foo bar baz sample example changeme anonymous args attribute body cache code "
-    "component constant context cookie credential credentials decode decrypt decryption dialog doc docs document encode encrypt "
-    "encrypted endpoint fallback fixture float getter header here identity instance interface internal json kwargs level message "
-    "accordingly actually allowlist argparse array authenticate autofill combination combo combos complexities component credentials details "
-    "entries grant keyboard lists numeric obfuscation pair pairs parameters parts portion portions properties protect quoting retry "
-    "variants were will "
-    "method migration mock name nil none node optional payload pipe plain policy prefix private process props raw "
-    "reference ref regexp response result route row salt scan scheme script secret secrets self session sha256 size "
-    "source state status stdin stub suffix table target text textfield title todo tool total transform unit var vars version warning "
-    # Other languages
-    "falsch richtig korrekt leer kurz lang länger schwach sicher gültig ungültig abgelaufen erforderlich vergessen geändert "
-    "ändern zurücksetzen zurückgesetzt eingeben notwendig pflicht gleich nicht muss wird wurde wie zu das der die ein eine "
-    "im in noch nur schon bereits gespeichert verschlüsselt gehasht benutzer sein bitte "
-    "incorrecte incorrect obligatoire requis requise oublié faux fausse vide court courte trop faible fort expiré invalide "
-    "haché hachée stocké chiffré doit est pas le la les un une dans votre entrez saisir stockée changé modifié correct bon "
-    "incorrecta incorrecto obligatoria obligatorio requerida requerido olvidada vacía vacío corta corto débil fuerte "
-    "demasiado muy caducada inválida válida no debe está es el los una un en tu su introduzca entender campo cifrada guardada primaria valor "
-    "foránea pública privada principal maestra api "
-    "errada incorreta obrigatória obrigatório esquecida vazia curta fraca inválida deve não está o a em sua digite "
-    "errata sbagliata obbligatoria obbligatorio dimenticata vuota corta debole valida scaduta deve non il lo nel tua inserire "
-    "verkeerd onjuist verplicht leeg kort zwak geldig ongeldig verlopen moet niet het de een vergeten "
-    "nieprawidłowe niepoprawne wymagane puste krótkie słabe wygasło musi nie zapomniane błędne jest "
-    "неверный неверен обязателен обязательное пустой короткий слабый истёк должен не забыли поле какой угодно"
+    "about absent accept accepted accepts accidentally account actual add added adds after again all "
+    "allow allows already also alphanumeric always ambiguous anyone anything anywhere apparently appear "
+    "appears argument arguments ascii ask asked asks authentication authenticated automatically available "
+    "away back bad base64 based bcrypt because becomes been before being below between blank boolean both "
+    "breaks broken build bug bytes cached callback came can cannot caps case catch change changed changes "
+    "char character characters chars check checked checker checks class classes clear cleared clears "
+    "clicked client column columns come comes coming commit commits common compare compared compliant "
+    "complex complexity config configuration configure configured confirm confirmation const contain "
+    "contains copied correctly could crash crashes create creates creation criteria data date dated days "
+    "default defaults defined delete deleted deletes deprecated derive derived described did different "
+    "digit digits disable disabled displayed does doesn't don't done drop dropped during each either "
+    "email else empty enable enabled encoding encryption ends enough enter entered entry env environment "
+    "equal error errors even everything exactly exist exists expire expired expires expiring expiry "
+    "export exposed extract fail failed failing fails failure feature field file files fill filled filter "
+    "fine first fix fixed fixes flag flow following forgot form format former forms forwarded four fully "
+    "function gen generate generated generates generation generator get gets getting give given gives "
+    "goes going gone grab group guess had handle handled handler handles handling hard hardcoded has hash "
+    "hashed hasher hashes hashing have haven't having help helper hidden hide hint history how however "
+    "human hygiene ignore ignored immediately implement import inactive inaccessible include included "
+    "includes incorrect input inputs insecure insensitive inside int integer invalid isn't its itself "
+    "just keep kept key keychain keyring keys known label last later leak leaked leaking leaks least "
+    "leave left length less let level likely limit limits line link list live lives load local located "
+    "locked log logged login logins logs lonely long longer look looks lookup lost lower lowercase made "
+    "make makes management manager mandatory manual many masked masking mask match matches matching max "
+    "maximum may me meant meter might min minimum mismatch mismatched missing mode modal model module "
+    "more move moved must mustn't need needed needs never new next no nobody none not nothing null number "
+    "object obsolete obviously off ok okay old once only optional option other otherwise output over own "
+    "page parameter params parse parsed parser part pass passed passes passing passphrase passphrases "
+    "password passwordless passwords paste path pattern permanently placeholder plaintext policy policies "
+    "pop populated possible present prevent previous print printed probably problem prompt prompted "
+    "prompts prompting property protected protection provide provided provider public pull push put query "
+    "quite random randomly rate re read reads really recovery redacted refused regex reject rejected "
+    "rejects remain remains remember remove removed rename render replace reported request require "
+    "required requirement requirements requires reset resets resetting resolved retrieve return returned "
+    "returns reused right rotate rotated rotates rotating rotation rule rules run runs safe salted same "
+    "saved saves say says schema screen section secure security see seems seen select send sending sends "
+    "sensitive sent separate server service set sets setter setting settings setup shared short shorter "
+    "should shouldn't show showing shown shows simply skip some someone something somewhere specified "
+    "specific split spraying step stale still stop storage store stored stores str strength strict string "
+    "strings strip strong stronger submit supplied support supports supported switch sync synced take "
+    "taken takes tell template temporarily temporary test tested testing tests that's their them these "
+    "thing those through throw throws time timeout times toggle token tokens trim trimmed true truncated "
+    "try trying turn two type typed types unable unchanged undefined unencrypted unknown unless "
+    "unnecessary unset unsupported up update updated updates upper uppercase url us usage use used "
+    "useless user username usernames users uses using utf8 utils valid validate validated validates "
+    "validation validator value values varchar variable variables vary vault verification verified "
+    "verifies verify view visible void vulnerable wasn't way weak weaker went what whatever what's "
+    "whether who whole whose why widget wiki will within without won't word words work worked working "
+    "works would wouldn't write writes written wrong wrote years yes yours false dummy foo bar baz sample "
+    "example changeme anonymous args attribute body cache code component constant context cookie "
+    "credential credentials decode decrypt decryption dialog doc docs document encode encrypt encrypted "
+    "endpoint fallback fixture float getter header identity instance interface internal json kwargs "
+    "message accordingly actually allowlist argparse array authenticate autofill combination combo combos "
+    "complexities details entries grant keyboard lists numeric obfuscation pair pairs parameters parts "
+    "portion portions properties protect quoting retry variants method migration mock name nil node "
+    "payload pipe plain prefix private process props raw reference ref regexp response result route row "
+    "salt scan scheme script secret secrets self session sha256 size source state status stdin stub "
+    "suffix table target text textfield title todo tool total transform unit var vars version warning "
+    "falsch richtig korrekt leer kurz lang länger schwach sicher gültig ungültig abgelaufen erforderlich "
+    "vergessen zurücksetzen zurückgesetzt eingeben notwendig pflicht gleich nicht muss wird wurde wie zu "
+    "das der die eine noch nur schon bereits gespeichert verschlüsselt gehasht benutzer sein incorrecte "
+    "obligatoire requis requise oublié faux fausse vide court courte trop faible fort expiré invalide "
+    "haché hachée stocké chiffré doit est pas le la les un une dans votre entrez saisir stockée changé "
+    "modifié correct bon incorrecta incorrecto obligatoria obligatorio requerida requerido olvidada vacía "
+    "vacío corta corto débil fuerte demasiado muy caducada inválida válida debe está es el los una tu su "
+    "introduzca entender campo cifrada guardada primaria valor foránea pública privada principal maestra "
+    "api errada incorreta obrigatória obrigatório esquecida vazia curta fraca deve não sua digite errata "
+    "sbagliata obbligatoria obbligatorio dimenticata vuota debole valida scaduta non il lo nel tua "
+    "inserire verkeerd onjuist verplicht leeg kort zwak geldig ongeldig verlopen moet niet het de een "
+    "vergeten nieprawidłowe niepoprawne wymagane puste krótkie słabe wygasło musi nie zapomniane błędne "
+    "jest неверный неверен обязателен обязательное пустой короткий слабый истёк должен не забыли поле "
+    "какой угодно"
 )  # fmt: skip
 
 # A clause ends before one of these; at the beginning they speak of what follows.
 CLAUSE_ENDS = (
-    "a an are is was were of be am and any as at but by btw for from he here i if in instead into it like maybe my now on or our out please she since "
-    "so than that the then there they this to today tomorrow too tonight until via we when where which while with yesterday you your "
-    "bitte und für auf aber oder wenn am im ein et pour ou mais sur si s'il svp y para pero o si en por e para mas ou em se "
-    "e per ma se di en voor maar of als i dla ale lub na do и для но или на ändern geändert an this's thanks thx"
+    "a an are is was were of be am and any as at but by btw for from he here i if in instead into it like "
+    "maybe my now on or our out please she since so than that the then there they this to today tomorrow "
+    "too tonight until via we when where which while with yesterday you your bitte und für auf aber oder "
+    "wenn im ein et pour ou mais sur si s'il svp y para pero o en por e mas em se per ma di voor maar als "
+    "dla ale lub na do и для но или на ändern geändert this's thanks thx"
 )  # fmt: skip
 
 RULES = (
@@ -508,7 +518,8 @@ _FILES = (
         rf"""(?:\b|\\[nrt])(?:machine\s+\S+|default)\s+(?:(?:login|account)\s+\S+\s+)*password\s+{_WORD}""",
         r"\bpassword\s", "given", "netrc, on one line or several"),
     Rule("password",
-        r"(?m)(?:^|\\n)[\w.*-]+:(?:\d*[56]43\d|\*):[A-Za-z*][\w$*-]*:[A-Za-z*][\w.$*-]*:([^\s:\\]{4,})(?:$|\\n)",
+        r"(?m)(?:^|\\n)[\w.*-]+:(?:\d*[56]43\d|\*):[A-Za-z*][\w$*-]*:[A-Za-z*][\w.$*-]*:([^\s:\\]"
+        r"{4,})(?:$|\\n)",
         r":(?:\d*[56]43\d|\*):[A-Za-z*]", "given",
         "pgpass: host, port, database, user, password"),
     Rule("password",
@@ -542,8 +553,10 @@ _FILES = (
     Rule("password", rf"chpasswd[^\n\\]*<<[^\n\\]*{_LINE_END}[\w.-]+:([^\s\\]{{3,}})", r"chpasswd", "given",
         "user:password in what chpasswd reads"),
     Rule("password",
-        rf"(?:\b(?i:pw)|\bPASS|(?i:user|login)[^\n]{{0,60}}?\b(?i:pass)){_TO}{QUOTE}([^\"'`\\\n]{{4,60}}){QUOTE}"
-        rf"|(?i)\b(?:pw|pass){_TO}{QUOTE}([^\s\"'`\\]{{6,}})", rf"(?i)\b(?:pw|pass){_TO}", "pair", "pw, pass"),
+        rf"(?:\b(?i:pw)|\bPASS|(?i:user|login)[^\n]{{0,60}}?\b(?i:pass)){_TO}{QUOTE}([^\"'`\\\n]{{"
+        rf"4,60}}){QUOTE}"
+        rf"|(?i)\b(?:pw|pass){_TO}{QUOTE}([^\s\"'`\\]{{6,}})", rf"(?i)\b(?:pw|pass){_TO}", "pair",
+        "pw, pass"),
     Rule("password", r"""(?i)\b(?:USER|ROLE)\b[^;\n]*?\bPASSWORD\s+\\*['"]([^'"\s\\]{3,})""",
         r"(?i)\bPASSWORD\s+\\*['\"]", "given", "a SQL role's"),
     Rule("password", r"(?i)\bSET\s+PASSWORD\b[^;\n]*?=\s*(?:PASSWORD\()?[\"']([^\"'\s]{3,})",
@@ -706,7 +719,8 @@ _WORDS = (
         rf"(?i:{_FOR})?(?i:{_IS})(\d{{4,8}}#?)(?:[^\w.]|\.?\s|\.?$)",
         r"\bPIN\b|(?i:door|gate|alarm|safe|vault|entry|access|unlock)[- ](?i:code|pin)", "shape",
         "what is typed at a door or a card"),
-    Rule("password", rf"(?i)(?:{_PASSWORD})\s*\(([^\s\"'`\\()]{{6,}})\)", rf"(?i)(?:{_PASSWORD})\s*\(", "stated",
+    Rule("password", rf"(?i)(?:{_PASSWORD})\s*\(([^\s\"'`\\()]{{6,}})\)", rf"(?i)(?:{_PASSWORD})\s*\(",
+        "stated",
         "in brackets"),
     Rule("password", rf"(?i)парол[ьяюе]м?\s+(?:от|для|к|на)\s+\S+\s+{_VALUE}", r"(?i)парол[ьяюе]м?\s",
         "passing", "the same without a verb, as Russian says it"),
@@ -742,7 +756,8 @@ _WORDS = (
         "typed at the prompt of a terminal, where one sees it"),
     Rule("token",
         r"(?i)\b(?:access|api|app|auth|bearer|bot|client|deploy|personal|secret|server|service|webhook)"
-        r"[-_ ]?(?:key|secret|token)\s+(?:(?:for|of|to|we|you|I|that)\s+(?:[^\s:]+\s+){1,5}?)?(?:(?:is|was|ist"
+        r"[-_ ]?(?:key|secret|token)\s+(?:(?:for|of|to|we|you|I|that)\s+(?:[^\s:]+\s+){1,5}?)?(?:"
+        r"(?:is|was|ist"
         r"|lautet)\s*:?\s+)?"
         rf"{QUOTE_OR_NONE}([A-Za-z0-9_+=~-]{{16,}})",
         r"(?i)(?:access|api|app|auth|bearer|bot|client|deploy|personal|secret|server|service|webhook)"
@@ -752,71 +767,125 @@ _WORDS = (
 
 # Unmistakable words for a password; in Romance languages the other ones are a key or a word too.
 _SURE = (
-    r"(?:\b(?:pass(?:wor[dt]|phrase|code|wd)s?|[\w-]+pass?wor[dt]|kennwort|mot de passe|mdp|contrase(?:ñ|n)a|senha|palavra[- ]passe"
-    r"|wachtwoord|has(?:ł|l)o|heslo|l(?:ö|o)senord(?:et)?|adgangskoden?|salasana|(?:ş|s)ifre|jelsz(?:ó|o)|парол[ья]"
+    r"(?:\b(?:pass(?:wor[dt]|phrase|code|wd)s?|[\w-]+pass?wor[dt]|kennwort|mot de passe|"
+    r"mdp|contrase(?:ñ|n)a|senha|palavra[- ]passe"
+    r"|wachtwoord|has(?:ł|l)o|heslo|l(?:ö|o)senord(?:et)?|adgangskoden?|salasana|"
+    r"(?:ş|s)ifre|jelsz(?:ó|o)|парол[ья]"
     r"|pw|m(?:ậ|a)t kh(?:ẩ|a)u|kata sandi)\b|_pass(?:word|wd)?\b)"
 )
 SURE_END = r"(?i)(?:pass(?:word|wd|phrase|code|wort)?|kennwort|pwd|pw)$"
 SURE_WORD = f"(?i){_SURE}"
-_SURE_PREFILTER = r"(?i)(?:pass[wpc]|pwd\b|\bpw\b|kennw|mot de|mdp|contrase|senha|[- ]passe\b|wachtw|has[łl]o|heslo|senord|adgangs|salasana|ifre|jelsz|парол|kh[ẩa]u|kata sandi|_pass)"
+_SURE_PREFILTER = (
+    r"(?i)(?:pass[wpc]|pwd\b|\bpw\b|kennw|mot de|mdp|contrase|senha|[- ]passe\b|"
+    r"wachtw|has[łl]o|heslo|senord|adgangs|salasana|ifre|jelsz|парол|kh[ẩa]u|"
+    r"kata sandi|_pass)"
+)
 _REST = r"[ \t]*([^\s][^\r\n]{3,90})"
 _TO_SET = (
-    r"(?:set|reset|chang|updat|rotat|switch|put|made|(?:ge)?setz|gesetzt|(?:ge)?änder|stell|mis|met|modifi|cambi|pus|pon|mud|"
+    r"(?:set|reset|chang|updat|rotat|switch|put|made|(?:ge)?setz|gesetzt|(?:ge)?änder|"
+    r"stell|mis|met|modifi|cambi|pus|pon|mud|"
     r"troqu|alter|defin|impost|zmien|ustaw|verander|zet)\w*"
 )
 CLAUSES = (
     Rule("password", rf"(?i)(?:{_SURE})(?:{_FOR}|{QUOTE}|\s(?:here|again|there))?"
-        rf"(?:\s+(?:is|was|ist|war|lautet|es|era|est|était|è|é|är|er|jest|is now|will be|should be)\s*:?\s+|['’]s\s+){_REST}"
+        rf"(?:\s+(?:is|was|ist|war|lautet|es|era|est|était|è|é|är|er|jest|is now|will be|"
+        rf"should be)\s*:?\s+|['’]s\s+){_REST}"
         rf"|has(?:ł|l)o(?:{_FOR})?\s+to\s+{_REST}",
         _SURE_PREFILTER, "clause", "the password is, in words"),
-    Rule("password", rf"(?im)(?:{_SURE}|^[ \t]*pass|\bpwd)(?:{_FOR})?{QUOTE_OR_NONE}[ \t]*(?:[:：]|[ \t]=[ \t]|→|->)(?:[ \t]*[|>][-+]?\n)?{_REST}",
+    Rule("password",
+        rf"(?im)(?:{_SURE}|^[ \t]*pass|\bpwd)(?:{_FOR})?{QUOTE_OR_NONE}[ \t]*(?:[:：]|"
+        rf"[ \t]=[ \t]|→|->)(?:[ \t]*[|>][-+]?\n)?{_REST}",
         _SURE_PREFILTER + r"|(?i:pass[ \t]*[:=])", "line", "password: the rest of its line"),
-    Rule("password", rf"(?i)(?:[,/&(]|\b(?:with|and|mit|und|avec|et|con|y|com|met|en|z|i))\s*(?:(?:the|dem|das|le|la|el|a|het)\s+)?"
-        rf"(?:{_SURE}|\bclave)[ \t]+{_REST}", _SURE_PREFILTER.replace("kennw", "kennw|clave"), "clause", "with the password, in words"),
-    Rule("password", rf"(?i)\b{_TO_SET}\s+(?:\S+\s+){{0,3}}?(?:{_SURE})(?:{_FOR})?\s+(?:to|auf|à|a|para|in|na|naar)\s+{_REST}",
+    Rule("password",
+        rf"(?i)(?:[,/&(]|\b(?:with|and|mit|und|avec|et|con|y|com|met|en|z|i))\s*(?:(?:the|"
+        rf"dem|das|le|la|el|a|het)\s+)?"
+        rf"(?:{_SURE}|\bclave)[ \t]+{_REST}", _SURE_PREFILTER.replace("kennw", "kennw|clave"), "clause",
+        "with the password, in words"),
+    Rule("password",
+        rf"(?i)\b{_TO_SET}\s+(?:\S+\s+){{0,3}}?(?:{_SURE})(?:{_FOR})?\s+(?:to|auf|"
+        rf"à|a|para|in|na|naar)\s+{_REST}",
         _SURE_PREFILTER, "clause", "set the password to, in words"),
-    Rule("password", rf"(?i)\b{_SURE}\s+auf\s+{_REST}", r"(?i)wort\s+auf", "clause", "the same with its verb behind"),
-    Rule("password", rf"(?i)\b(?:use|put|enter|type|typed|try|set)\s+{QUOTE_OR_NONE}([^\s\"'`]{{4,}}){QUOTE_OR_NONE}\s+"
-        rf"(?:as\s+|(?:when|if)\s+(?:it|they|he|she)\s+asks?\s+(?:you\s+)?for\s+)(?:the\s+|a\s+|your\s+)?(?:\w+\s+)?(?:{_SURE})(?:[.,;!)]|\s(?:in|for|when|on|to|and)\s|\s*$)",
+    Rule("password", rf"(?i)\b{_SURE}\s+auf\s+{_REST}", r"(?i)wort\s+auf", "clause",
+        "the same with its verb behind"),
+    Rule("password",
+        rf"(?i)\b(?:use|put|enter|type|typed|try|set)\s+{QUOTE_OR_NONE}([^\s\"'`]{{4,}}){QUOTE_OR_NONE}\s+"
+        rf"(?:as\s+|(?:when|if)\s+(?:it|they|he|she)\s+asks?\s+(?:you\s+)?for\s+)(?:the\s+|"
+        rf"a\s+|your\s+)?(?:\w+\s+)?(?:{_SURE})(?:[.,;!)]|\s(?:in|for|when|on|to|and)\s|"
+        rf"\s*$)",
         _SURE_PREFILTER, "clause", "put it as the password"),
-    Rule("password", rf"(?i)\bprompted for (?:a|the|your) (?:{_SURE})\s*,?\s+(?:enter|type|use|give)\s+{_REST}",
+    Rule("password",
+        rf"(?i)\bprompted for (?:a|the|your) (?:{_SURE})\s*,?\s+(?:enter|type|use|give)\s+{_REST}",
         r"(?i)prompted for", "clause", "what to enter at a prompt"),
-    Rule("password", rf"(?i)\b(?:what(?:['’]s|\s+is|\s+was)|which)\s[^\n?]{{0,40}}?(?:{_SURE})[^\n?]{{0,20}}\?\s*\n(?:>\s*)?(?:\w+:\s+)?{_REST}",
+    Rule("password",
+        rf"(?i)\b(?:what(?:['’]s|\s+is|\s+was)|which)\s[^\n?]{{0,40}}?(?:{_SURE})[^\n?]{{0,20}}\?"
+        rf"\s*\n(?:>\s*)?(?:\w+:\s+)?{_REST}",
         r"(?i)what", "line", "asked on one line and answered on the next"),
-    Rule("password", rf"(?i)(?:{_SURE}|pass)[\"'`\])]{{0,4}}:?[ \t]*\n['\"]([^'\"\n]{{4,}})['\"]\s*(?:\n|$)", r"(?i)pas+w?\w*\W*\n['\"]", "spelt",
+    Rule("password", rf"(?i)(?:{_SURE}|pass)[\"'`\])]{{0,4}}:?[ \t]*\n['\"]([^'\"\n]{{4,}})['\"]\s*(?:\n|$)",
+        r"(?i)pas+w?\w*\W*\n['\"]", "spelt",
         "what an interpreter answers to its name"),
-    Rule("password", rf"(?i)(?:\w\([^()\n]{{0,12}}|=|#|[(]/|_in[ (][\"'])(?:pass(?:word|wd|code|phrase)?|pwd)\b[\])(/\w\"'`]{{0,8}}"
-        rf"(?:,[ \t]*(?:with:[ \t]*)?|\.(?:type|fill|send_?keys|set\w*|enter\w*|press\w*)\(\s*){QUOTE}([^\"'`\n\\]{{4,40}}){QUOTE}[ \t]*(?:[);]|\n|$)",
+    Rule("password",
+        rf"(?i)(?:\w\([^()\n]{{0,12}}|=|#|[(]/|_in[ (][\"'])(?:pass(?:word|wd|code|"
+        rf"phrase)?|pwd)\b[\])(/\w\"'`]{{0,8}}"
+        rf"(?:,[ \t]*(?:with:[ \t]*)?|\.(?:type|fill|send_?keys|set\w*|enter\w*|press\w*)\(\s*){QUOTE}"
+        rf"([^\"'`\n\\]{{4,40}}){QUOTE}[ \t]*(?:[);]|\n|$)",
         r"(?i)(?:pass|pwd)", "spelt", "what a test types into a form"),
-    Rule("password", rf"(?i)\bIDENTIFIED\s+(?:WITH\s+\S+\s+)?(?:BY|AS)\s+\\*[\"']([^\"'\\\n]{{3,}})|\bPASSWORD\s+\\*'([^'\\\n]{{3,}})'", r"(?i)IDENTIFIED\s|PASSWORD\s",
+    Rule("password",
+        r"(?i)\bIDENTIFIED\s+(?:WITH\s+\S+\s+)?(?:BY|AS)\s+\\*[\"']([^\"'\\\n]{3,})|"
+        r"\bPASSWORD\s+\\*'([^'\\\n]{3,})'", r"(?i)IDENTIFIED\s|PASSWORD\s",
         "spelt", "SQL users and roles, in words too"),
-    Rule("password", r"(?i)[;\"'](?:password|pwd)\s*=\s*([^\"'`\s\\]{3,}?)[ \t]*(?:[\"'`]|$|\r?\n)", r"(?i)[;\"'](?:password|pwd)\s*=", "given",
+    Rule("password", r"(?i)[;\"'](?:password|pwd)\s*=\s*([^\"'`\s\\]{3,}?)[ \t]*(?:[\"'`]|$|\r?\n)",
+        r"(?i)[;\"'](?:password|pwd)\s*=", "given",
         "the last of a connection string, with a semicolon in it"),
 )  # fmt: skip
 
 # Pairs and codes that have no such word near.
 _PAIRS_AND_CODES = (
-    Rule("pin", r"(?:\bPIN\b|\b(?i:pass ?code)\b)[^\n]{0,60}?[\s:=\"'(](\d{4,8}#?)(?:[^\w.:/-]|[.]?\s|[.]?$)", r"\bPIN\b|(?i:pass ?code)",
+    Rule("pin", r"(?:\bPIN\b|\b(?i:pass ?code)\b)[^\n]{0,60}?[\s:=\"'(](\d{4,8}#?)(?:[^\w.:/-]|[.]?\s|[.]?$)",
+        r"\bPIN\b|(?i:pass ?code)",
         "shape", "a PIN and the digits behind it"),
-    Rule("pin", rf"(?i)\bpin{QUOTE_OR_NONE}\s*[:=]\s*{QUOTE}(\d{{4,8}}){QUOTE}", r"(?i)pin\W{1,5}\d", "shape", "a field called pin"),
-    Rule("pin", r"(?i)\b(?:(?:verification|login|log-in|security|sms|2fa|mfa|otp|one[- ]time|confirmation|unlock|auth|apple id|account|"
-        r"recovery|backup)[- ]?(?:pass ?)?(?:codes?|password|pin)|otp|tan)(?:\s+for\s+\S+(?:\s\S+){0,3}?)?(?:\s+(?:is|are|was|were)\s*:?|\s*[:=])\s+([a-z\d]*\d[a-z\d]*(?:[- ][a-z\d]{3,}){0,3})",
-        r"(?i)(?:codes?|password|pin|otp|tan)\s*(?:is|are|was|were|:|=|for)", "code", "codes of a second factor"),
-    Rule("pin", rf"(?i)\b(?:recovery|backup) codes?:\s*\n((?:[ \t]*(?:[-*•]|\d+[.)])?[ \t]*[a-z\d]*\d[a-z\d]*(?:[- ][a-z\d]{{3,}}){{0,3}}[ \t]*(?:\n|$))+)",
+    Rule("pin", rf"(?i)\bpin{QUOTE_OR_NONE}\s*[:=]\s*{QUOTE}(\d{{4,8}}){QUOTE}", r"(?i)pin\W{1,5}\d", "shape",
+        "a field called pin"),
+    Rule("pin",
+        r"(?i)\b(?:(?:verification|login|log-in|security|sms|2fa|mfa|otp|one[- ]time|"
+        r"confirmation|unlock|auth|apple id|account|"
+        r"recovery|backup)[- ]?(?:pass ?)?(?:codes?|password|pin)|otp|tan)(?:\s+for\s+\S+(?:\s\S+"
+        r"){0,3}?)?(?:\s+(?:is|are|was|were)\s*:?|\s*[:=])\s+([a-z\d]*\d[a-z\d]*(?:[- ][a-z\d]{3,"
+        r"}){0,3})",
+        r"(?i)(?:codes?|password|pin|otp|tan)\s*(?:is|are|was|were|:|=|for)", "code",
+        "codes of a second factor"),
+    Rule("pin",
+        r"(?i)\b(?:recovery|backup) codes?:\s*\n((?:[ \t]*(?:[-*•]|\d+[.)])?[ \t]*[a-z\d]*\d[a-z"
+        r"\d]*(?:[- ][a-z\d]{3,}){0,3}[ \t]*(?:\n|$))+)",
         r"(?i)(?:recovery|backup) codes?:", "code", "one or two below their heading"),
-    Rule("card", r"(?i)\b(?:cvv2?|cvc2?)\W{1,3}(?:is )?(\d{3,4})\b|\b(?:ssn|social security)\b[^\n]{0,40}?(\d{3}-\d{2}-\d{4})\b|\bcard\b[^\n]{0,20}?\b(\d{4}(?:[ -]?\d{4}){3})\b",
-        r"(?i)cv[vc]|ssn|social sec|\bcard\b[^\n]*\d\d\d\d", "shape", "what a card and a person are known by"),
-    Rule("password", r"(?i)\b(?:creds?|credentials|log-?in|account|zugang\w*|user(?:name)?)(?:\s+(?:is|are|sind)|\s*:)\s+[\w.@-]+\s*(?:/|\band\b|\bund\b|&|,)\s*([^\s\"'`\\,;]{4,}[.]?)(?:[.,;!)]|\s+(?:for|on|if|to|in)\s|[ \t]*(?:\n|$))",
-        r"(?i)(?:creds?|credentials|log-?in|account|zugang\w*|user(?:name)?)(?:\s+(?:is|are|sind)|\s*:)", "pair", "user and password, behind a word for both"),
-    Rule("password", r"(?i)\b(?:log|logged|sign|signed|get|connect)[- ]?in\s+(?:as|with|using)\s+(?:[\w.-]+@[\w.-]+|admin|root)\s*(?:,|/|and|with|using)\s*([^\s\"'`\\,;]{6,})",
+    Rule("card",
+        r"(?i)\b(?:cvv2?|cvc2?)\W{1,3}(?:is )?(\d{3,4})\b|\b(?:ssn|social security)\b[^\n]{0,40}?"
+        r"(\d{3}-\d{2}-\d{4})\b|\bcard\b[^\n]{0,20}?\b(\d{4}(?:[ -]?\d{4}){3})\b",
+        r"(?i)cv[vc]|ssn|social sec|\bcard\b[^\n]*\d\d\d\d", "shape", "what cards and persons are known by"),
+    Rule("password",
+        r"(?i)\b(?:creds?|credentials|log-?in|account|zugang\w*|user(?:name)?)(?:\s+(?:is|"
+        r"are|sind)|\s*:)[ \t]+[\w.@-]+[ \t]*(?:/|\band\b|\bund\b|&|,)[ \t]*([^\s/\"'`\\,;]{4,}[.]?)(?:[.,;"
+        r"!)]|\s+(?:for|on|if|to|in)\s|[ \t]*(?:\n|$))",
+        r"(?i)(?:creds?|credentials|log-?in|account|zugang\w*|user(?:name)?)(?:\s+(?:is|are|sind)|\s*:)",
+        "pair", "user and password, behind a word for both"),
+    Rule("password",
+        r"(?i)\b(?:log|logged|sign|signed|get|connect)[- ]?in\s+(?:as|with|using)\s+(?:[\w.-]+@[\w"
+        r".-]+|admin|root)\s*(?:,|/|and|with|using)\s*([^\s\"'`\\,;]{6,})",
         r"(?i)in\s+(?:as|with|using)\s", "pair", "log in with"),
-    Rule("password", r"(?i)\b(?:use|try|with|mit|is|con|avec|is)\s+(?:[\w.-]+@[\w.-]+|admin|root|ubuntu|administrator|postgres|guest|operator|test|demo)\s?/\s?(\S[^\n,;]{3,40}?)(?:[.,;!)]|\s+(?:to|for|on|in|if|an|at)\b|[ \t]*(?:\n|$))",
+    Rule("password",
+        r"(?i)\b(?:use|try|with|mit|is|con|avec|is)\s+(?:[\w.-]+@[\w.-]+|admin|root|"
+        r"ubuntu|administrator|postgres|guest|operator|test|demo)\s?/\s?(\S[^\n,;]{3,40}?)(?:[.,;"
+        r"!)]|\s+(?:to|for|on|in|if|an|at)\b|[ \t]*(?:\n|$))",
         r"(?i)(?:@[\w.-]+|admin|root|ubuntu|or|postgres|guest|test|demo)\s?/", "pair", "admin / word"),
-    Rule("password", r"(?im)\b(?:snmp-server\s+community|enable (?:password|secret)(?: \d)?|username \S+ (?:password|secret) \d|wpa_passphrase\s+\S+)\s+\"?([^\s\"\d][^\s\"]{3,})(?:\"|\s|$)",
+    Rule("password",
+        r"(?im)\b(?:snmp-server\s+community|enable (?:password|secret)(?: \d)?|username \S+ (?:pa"
+        r"ssword|secret) \d|wpa_passphrase\s+\S+)\s+\"?([^\s\"\d][^\s\"]{3,})(?:\"|"
+        r"\s|$)",
         r"(?i)community|(?:password|secret)\s|wpa_pass", "spelt", "a router's directives"),
     Rule("password", r"\bpsk\s*=\s*\"([^\"\n\\]{4,})\"", r"psk\s*=", "given", "wireless networks, in words"),
-    Rule("password", r"\bnet use [^\n]*?\\\\\S+\s+([^\s/*]\S*)\s+/user:", r"net use", "given", "Windows shares, before the user"),
-    Rule("password", r"(?im)^[ \t>]*(?:pass(?:word|wd|code)?|pwd?)[ \t]{2,}(\S+)[ \t]*$", r"(?i)(?:pass(?:word|wd|code)?|pwd?)[ \t]{2,}\S", "spelt", "a list in two columns"),
+    Rule("password", r"\bnet use [^\n]*?\\\\\S+\s+([^\s/*]\S*)\s+/user:", r"net use", "given",
+        "Windows shares, before the user"),
+    Rule("password", r"(?im)^[ \t>]*(?:pass(?:word|wd|code)?|pwd?)[ \t]{2,}(\S+)[ \t]*$",
+        r"(?i)(?:pass(?:word|wd|code)?|pwd?)[ \t]{2,}\S", "spelt", "a list in two columns"),
 )  # fmt: skip
 
 # By where they stand: one scan looks for each of these.
@@ -829,7 +898,8 @@ _NEAR_WORD = (
 )
 # All rules of the groups that a name calls, and what stands near one, have one of these in what they match.
 NAME_CUE = (
-    rf"{_SURE_PREFILTER}|(?i:pass(?:[^ei]|$)|\bpw\b|[_.-]pw|passwor|identified|clave|log-?in\b|\bauth\b|_auth\b|auth_|"
+    rf"{_SURE_PREFILTER}|(?i:pass(?:[^ei]|$)|\bpw\b|[_.-]pw|passwor|identified|"
+    rf"clave|log-?in\b|\bauth\b|_auth\b|auth_|"
     r"secret|token|credential|api.?key)"
 )
 NEARBY = (
