@@ -387,7 +387,7 @@ def _given(rest: str, *, to_the_end: bool) -> str:
     end = 0
     for match in re.finditer(r"\S+", rest):
         word = match[0].rstrip(".,;:!?)\"'*|")
-        if word.lower() in _CLAUSE_ENDS and not (to_the_end and words):
+        if (word.lower() in _CLAUSE_ENDS and not (to_the_end and words)) or match[0][0] in "(#[<{":
             break
         words.append(word)
         end = match.start() + len(word)

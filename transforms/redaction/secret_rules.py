@@ -78,7 +78,7 @@ HARMLESS_KEY_END = (
 PLACEHOLDER_PART = (
     r"(?i)redacted|\.\.\.|…|\*\*\*|x{4,}|placeholder|change[-_ ]?me|example|dummy|your[-_ ]|[-_ ]here\b|"
     r"process\.env|environ|getenv|[$#%]\{|\{\{|\$\(|^<[^>]*>?$|^\{|^\$\(?$|^\$(?:[A-Z_]+|(?-i:[A-Z_]"
-    r"[A-Z0-9_]*))(?:$|\W)|^%\w*%?$|^(?:https?|file)://|^(?:\./|~/|/[a-z]+/)|^0+$|^123(?:45678?9?0?)?$"
+    r"[A-Z0-9_]*))(?:$|\W)|^%\w*%?$|^(?:https?|file|op|ref\+\w+)://|^(?:\./|~/|/[a-z]+/)|^0+$|^123(?:45678?9?0?)?$"
 )
 
 # Values made only of such words are labels, types or stand-ins.
@@ -86,7 +86,8 @@ PLACEHOLDER_WORDS = (
     "a access admin an any api auth bar basic baz bearer bool boolean bytes changed client code confirm "
     "credential credentials current default demo disabled enabled encrypted env fake false field float "
     "foo for forgot forgotten from hidden id incorrect input int invalid is key label mandatory me "
-    "mismatch missing mock my name new no none not null number object old one optional or pass passphrase "
+    "mismatch missing mock my name new no none not null number object old one optional "
+    "options or pass passphrase "
     "passwd password placeholder private public pwd real required reset root sample secret secrets self "
     "some str string strong super test text the this to todo token tokens true two type undefined unknown "
     "unset user username valid validation value visible weak wrong yes"
@@ -239,7 +240,7 @@ KEYWORD_RULES = (
         rf"(?i){QUOTE}(?:--)?([\w.-]*(?:%s)\w*){QUOTE}\)?\s*(?:,[^()\n]{{0,60}}?\b(?:default|fallback)\s*="
         rf"|\{{|or|\?\?|\|\|)\s*{QUOTE}{_QUOTED}",
         rf"(?i)(?:%s)\w*{QUOTE}\)?\s*(?:,|\{{|or|\?\?|\|\|)", "quoted", "the same in a program"),
-    Rule("flag", rf"(?i)--([\w-]*(?:%s)\w*)(?: +|{QUOTE}\s*,\s*)(?:{QUOTE})?([^\s\"'`\\]+)",
+    Rule("flag", rf"(?i)--([\w-]*(?:%s)\w*)(?: |{QUOTE}\s*,\s*)(?:{QUOTE})?([^\s\"'`\\]+)",
         r"(?i)--[\w-]*(?:%s)\w*[\s\"'`\\]", "named",
         "--name value on a command line, or in a list of its words"),
 )  # fmt: skip
@@ -273,7 +274,7 @@ PAIR_RULES = (
     Rule("column", r"(?im)^([^\n]*(?:%s|passwort|kennwort|\bpass\b|\bpw\b)\w*[ \"'`*]*(?:[,|;\t][^\n]*)?)\n",
         r"(?i)(?:%s|passwort|kennwort|\bpass\b|\bpw\b)\w*[ \"'`*]*[,|;\t\n\r]", "column",
         "the head of a table, in CSV and Markdown; its rows follow"),
-    Rule("element", r"(?i)<([\w.-]*(?:%s)\w*)(?:\s[^<>]*)?>([^<>\s]+)</",
+    Rule("element", r"(?i)<([\w.-]*(?:%s)\w*)(?:\s[^<>]*)?>([^<>\r\n]+)</",
         r"(?i)<[\w.-]*(?:%s)\w*(?:\s[^<>]*)?>[^<>\s]", "quoted", "an XML element named for its secret"),
     Rule("named", rf"""(?i)\bname\s*=\s*{QUOTE}([\w.-]*(?:%s)\w*){QUOTE}[^<>\n]*>\s*([^<>\s]+)\s*</""",
         rf"""(?i)\bname\s*=\s*{QUOTE}[\w.-]*(?:%s)""", "quoted", "an XML element whose name is an attribute"),
@@ -492,7 +493,7 @@ COMMANDS = (
     Rule("password",
         rf"(?i)\bnet1?(?:\.exe)?\s+user\s+\\*[\"']?[\w.\\-]+\\*[\"']?\s+{_WORD}"
         rf"\\*[\"']?[ \t]*(?:/\w|{_LINE_END}|$)",
-        r"(?i)\bnet1?(?:\.exe)?\s+user\s", "word", "Windows users"),
+        r"(?i)\bnet1?(?:\.exe)?\s+user\s", "pair", "Windows users"),
     Rule("secret", r"""--from-literal[= ]\\*["']?[\w.-]+=([^\s"'\\]+)""", r"--from-literal", "given",
         "kubectl create secret"),
     Rule("password", r"\b(?:sqlplus|sqlldr|expdp|impdp|rman)\s+(?:-\w+\s+)*[\w$]+/([^@\s]+)@",
@@ -771,7 +772,7 @@ _SURE = (
     r"mdp|contrase(?:ñ|n)a|senha|palavra[- ]passe"
     r"|wachtwoord|has(?:ł|l)o|heslo|l(?:ö|o)senord(?:et)?|adgangskoden?|salasana|"
     r"(?:ş|s)ifre|jelsz(?:ó|o)|парол[ья]"
-    r"|pw|m(?:ậ|a)t kh(?:ẩ|a)u|kata sandi)\b|_pass(?:word|wd)?\b)"
+    r"|pw|m(?:ậ|a)t kh(?:ẩ|a)u|kata sandi)\b|_(?:pass(?:word|wd)?|pw)\b)"
 )
 SURE_END = r"(?i)(?:pass(?:word|wd|phrase|code|wort)?|kennwort|pwd|pw)$"
 SURE_WORD = f"(?i){_SURE}"
@@ -784,7 +785,7 @@ _REST = r"[ \t]*([^\s][^\r\n]{3,90})"
 _TO_SET = (
     r"(?:set|reset|chang|updat|rotat|switch|put|made|(?:ge)?setz|gesetzt|(?:ge)?änder|"
     r"stell|mis|met|modifi|cambi|pus|pon|mud|"
-    r"troqu|alter|defin|impost|zmien|ustaw|verander|zet)\w*"
+    r"troqu|alter|defin|impost|zmien|ustaw|verander|zet)[^\s]*"
 )
 CLAUSES = (
     Rule("password", rf"(?i)(?:{_SURE})(?:{_FOR}|{QUOTE}|\s(?:here|again|there))?"
@@ -797,13 +798,13 @@ CLAUSES = (
         rf"[ \t]=[ \t]|→|->)(?:[ \t]*[|>][-+]?\n)?{_REST}",
         _SURE_PREFILTER + r"|(?i:pass[ \t]*[:=])", "line", "password: the rest of its line"),
     Rule("password",
-        rf"(?i)(?:[,/&(]|\b(?:with|and|mit|und|avec|et|con|y|com|met|en|z|i))\s*(?:(?:the|"
+        rf"(?i)(?:[,/&(]|\b(?:with|uses?|using|and|mit|und|avec|et|con|y|com|met|en|z|i))\s*(?:(?:the|"
         rf"dem|das|le|la|el|a|het)\s+)?"
         rf"(?:{_SURE}|\bclave)[ \t]+{_REST}", _SURE_PREFILTER.replace("kennw", "kennw|clave"), "clause",
         "with the password, in words"),
     Rule("password",
         rf"(?i)\b{_TO_SET}\s+(?:\S+\s+){{0,3}}?(?:{_SURE})(?:{_FOR})?\s+(?:to|auf|"
-        rf"à|a|para|in|na|naar)\s+{_REST}",
+        rf"à|a|para|na|naar)\s+{_REST}",
         _SURE_PREFILTER, "clause", "set the password to, in words"),
     Rule("password", rf"(?i)\b{_SURE}\s+auf\s+{_REST}", r"(?i)wort\s+auf", "clause",
         "the same with its verb behind"),
