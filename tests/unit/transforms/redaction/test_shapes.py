@@ -288,6 +288,8 @@ Set-Cookie: sid=<a40>; HttpOnly; Path=/
 Cookie: sessionid=<w32>
 redis-cli -a @ ping
 net use Z: \\\\\\\\host\\\\share /user:ana @
+net use Z: \\\\\\\\host\\\\share @ /user:ana
+Login    ana\\nPass     @\\n
 wget --password=@ https://a.internal/f
 wget --http-password=@ https://a.internal/f
 openssl enc -aes-256-cbc -pass pass:@ -in a
@@ -488,6 +490,7 @@ cy.get('#password').type('<a14>')
 driver.find_element(By.ID, "password").send_keys("<a14>")
 the staging login is ada / <a14>
 [INFO] rotated api key from <a32> to <a32>
+rar a -hp@ backup.rar dump.sql
 cmdkey /add:srv /user:ada /pass:<a14>
 http_auth = ada,<a14>
 """
