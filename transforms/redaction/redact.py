@@ -109,11 +109,18 @@ _MIN_TURNS = 4  # from letters to digits or back; sha256sum has two, utf8mb4 thr
 _PLACEHOLDER_PART = re2.compile(secret_rules.PLACEHOLDER_PART)
 _HARMLESS_KEY_END = re2.compile(secret_rules.HARMLESS_KEY_END)
 _PLACEHOLDER_WORDS = frozenset(secret_rules.PLACEHOLDER_WORDS.split())
+_CLAUSE_ENDS = frozenset(secret_rules.CLAUSE_ENDS.split())
+_TALK_WORDS = frozenset(secret_rules.TALK_WORDS.split()) - _CLAUSE_ENDS
 _WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|\d+")
+# A passphrase has seldom more words, and a sentence seldom fewer.
+_MOST_WORDS = 6
+_PLAIN_WORD = re.compile(r"[!#%&*+?@~^$'’-]*[^\W_](?:[^\W_]|[!#%&*+?@~^$'’-])*")
+# What adjectives and participles end with: the password is hashed, readable.
+_TALK_ENDING = re.compile(r"[a-z]{3,}(?:ed|ible|[^t]able|ically|ently|ately|ectly)")
 # Dotted names, dates, numbers and paths with an ending: code, not values.
 _CODE = re2.compile(
     r"^[A-Za-z_]\w*(?:(?:\.|::|->|\?\.)[A-Za-z_]\w*)+[.!?]?$|^\d{4}-\d\d-\d\d|^[-+]?\d*\.\d+$|"
-    r"^[\w.@-]+(?:/[\w.@-]+)*/?\.?\w*\.[a-z]{1,5}$|^[A-Za-z_][\w.]*[(\[]"
+    r"^[\w.@-]+(?:/[\w.@-]+)*/?\.?\w*\.[a-z]{1,5}(?:#L[-\dL]+)?$|^[A-Za-z_][\w.]*[(\[]"
 )
 # Linear on any text: the shape of a run is judged once it is found.
 _COOKIE_RUN = re.compile(r"[\w%.+/~-]{12,}")
@@ -180,7 +187,7 @@ def _looks_in_column(key: str, value: str) -> bool:
     if re.search(r"[\s\"'`()\[\]{}<>]", value):
         return False
     if kind_of_key(key) == "password":
-        return _looks_bare(key, value)
+        return _looks_named(key, value)
     return len(value) >= 12 and not _is_harmless(key, value) and _looks_unbroken(key, value)
 
 
@@ -212,11 +219,20 @@ def _looks_bare(key: str, value: str) -> bool:
     return looks_token(key, value)
 
 
+def _looks_named(key: str, value: str) -> bool:
+    """Bare behind a name that says password and no more: a plain word too."""
+    is_sure = key.lower() != "pass" and re.search(secret_rules.SURE_END, key) is not None
+    return _looks_bare(key, value) or (is_sure and _looks_plain(key, value))
+
+
 def _looks_quoted(key: str, value: str) -> bool:
     """name: "value": labels and types stand there too; a password is one word, or has a digit or a sign."""
-    if _is_harmless(key, value) or re.search(r"\s", value):
+    if _is_harmless(key, value):
         return False
-    if kind_of_key(key) != "password":
+    is_password = kind_of_key(key) == "password"
+    if re.search(r"\s", value):
+        return is_password and re.search(secret_rules.SURE_END, key) is not None and _looks_spelt(key, value)
+    if not is_password:
         return looks_token(key, value)
     has_sign = re.search(r"[\d!#%^&*?+@~]", value) is not None
     # Names of labels, events and messages speak of what they name; real words seldom do.
@@ -330,6 +346,86 @@ def _is_harmless(key: str, value: str) -> bool:
     return is_code and not (len(value) >= _LONG_BYTES and _looks_unbroken(key, value))
 
 
+def _is_talk(word: str) -> bool:
+    """Whether `word`, behind one for a password, speaks of it: required, hashed, your, at."""
+    parts = [word.lower(), *re.split("['’-]", word.lower())]
+    return any(part in _TALK_WORDS or _TALK_ENDING.fullmatch(part) for part in parts)
+
+
+def _looks_plain(key: str, value: str) -> bool:
+    """One word, as people choose them: no name of a variable, no type, no talk."""
+    if _is_harmless(key, value) or len(value) < 4:
+        return False
+    return bool(re.search(r"[^\W\d_]", value)) and _looks_spelt(key, value)
+
+
+def _looks_spelt(key: str, value: str) -> bool:
+    """Words that a secret may be made of: letters, digits and signs, nothing that is said of one."""
+    words = value.split()
+    if not words or len(words) > _MOST_WORDS or len(value) < 4 or _is_placeholder(value):
+        return False
+    if re.search(secret_rules.SURE_WORD, value):
+        return False
+    is_name = len(words) == 1 and re.search(r"[a-z][A-Z]|^[A-Z][A-Z_]+$", value) and not _has_digit(value)
+    return not is_name and all(map(_PLAIN_WORD.fullmatch, words)) and not any(map(_is_talk, words))
+
+
+def _given(rest: str, *, to_the_end: bool) -> str:
+    """
+    Return what the rest of a line gives as a secret, "" where it only speaks of it.
+
+    Quoted is all up to the quote. Else the words up to the end of their clause, which has to be the end of
+    the line with `to_the_end`: behind a colon stands program code too, whose lines go on with a comma.
+    """
+    if re.match(r"![A-Za-z]|[&*]", rest):  # a tag of YAML, an anchor
+        return ""
+    quote = re.match(r"""\\*(["'`“„«「])(.+?)\\*["'`”“»」]""", rest)
+    if quote:
+        inside = quote[2].strip()
+        return inside if _looks_spelt("", inside) else ""
+    words: list[str] = []
+    end = 0
+    for match in re.finditer(r"\S+", rest):
+        word = match[0].rstrip(".,;:!?)\"'*|")
+        if (word.lower() in _CLAUSE_ENDS and not (to_the_end and words)) or match[0][0] in "(#[<{":
+            break
+        words.append(word)
+        end = match.start() + len(word)
+        if word != match[0].rstrip("!?*") or len(words) > _MOST_WORDS:
+            break
+    tail = rest[end:].strip()
+    if to_the_end and tail.strip(".!") and not tail.startswith(("#", "//", "(")):
+        return ""
+    is_number = re.fullmatch(r"[\d .-]*", rest[:end]) is not None
+    return rest[:end] if not is_number and _looks_spelt("", " ".join(words)) else ""
+
+
+def _looks_prompted(key: str, value: str) -> bool:
+    """What was typed at a prompt: one word of any kind, or words."""
+    return _looks_spelt(key, value) if " " in value else _looks_given(key, value)
+
+
+def _looks_row(key: str, value: str) -> bool:
+    """A row of SQL: one of its texts may be a password."""
+    texts = re.findall(r"'([^'\n]*)'", value)
+    return _looks_word(key, value) or any(_looks_spelt(key, text) for text in texts)
+
+
+def _looks_code(key: str, value: str) -> bool:
+    """A code of a second factor: digits, or letters and digits; no year, no words."""
+    return sum(map(str.isdigit, value)) >= 4 and len(value.replace(" ", "")) >= 4
+
+
+_ROLE = re.compile(
+    r"(?i:admin|root|users?|editors?|viewers?|guests?|owners?|members?|roles?|[\w.-]+@.*|\d+)|[A-Z]+\d*"
+)
+
+
+def _looks_pair(key: str, value: str) -> bool:
+    """What stands behind a user's name: no second user, no role."""
+    return _looks_word(key, value) or (_looks_spelt(key, value) and not _ROLE.fullmatch(value))
+
+
 JUDGES: dict[str, Callable[[str, str], bool]] = {
     "shape": _looks_shaped,
     "block": _looks_block,
@@ -352,6 +448,15 @@ JUDGES: dict[str, Callable[[str, str], bool]] = {
     "near": _looks_near,
     "printed": _looks_printed,
     "seed": _looks_seed,
+    "plain": _looks_plain,
+    "spelt": _looks_spelt,
+    "named": _looks_named,
+    "prompt": _looks_prompted,
+    "row": _looks_row,
+    "code": _looks_code,
+    "pair": _looks_pair,
+    "clause": _looks_shaped,  # _given has judged it
+    "line": _looks_shaped,
 }
 
 
@@ -361,6 +466,7 @@ _MARK = re.compile(rb"\[REDACTED:[a-z0-9-]+\]")
 _LOOK_AROUND = re.compile(r"\(\?:\(\?<=\\W\)\|\(\?<=\^\)\)|\(\?<?[=!][^()]*\)")
 # What code joins the pieces of a text with.
 _JOINT = re.compile(rb"[\"'`]\s*[+.]\s*[\"'`]")
+_GAP = re.compile(rb"(?<=\S) {2,}(?=\S)")
 _CELL_EDGES = b" \t\r\"'`*"
 # The head of a table: names of a word or two, and what stands between them.
 _TABLE_HEAD = re2.compile(r"(?:[\w.-]+(?: [\w.-]+)?|[ \t\r\"'`*]+|[,|;\t])+")
@@ -373,6 +479,12 @@ _SPARED = ("requests",)
 # A value turned down is searched again for a secret inside. Longer ones are not: a line of 300 kB such as
 # TOKEN=TOKEN=TOKEN=... would take time by the square of its length.
 _LOOK_INSIDE_BYTES = 4096
+# A UUID, an id of a call, a message or a request, an instant: 40,000 of the 71,000 different strings of our
+# sessions.
+_IS_ID = re.compile(
+    r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|(?:toolu|msg|req)_[0-9A-Za-z]{20,30}|"
+    r"\d{4}-\d\d-\d\dT[\d:.]+Z"
+)
 # So many digests of texts without a secret are kept, about 4 MB: those of the turns of 100 MB of transcripts.
 _CLEAN_MAX = 32_768
 
@@ -395,6 +507,9 @@ class _Compiled:
     accepts: Callable[[str, str], bool]
     key: int = 0  # which of the two groups is the name that the other, the value, was given to
     least_bytes: int = 1  # a shorter first group is not the secret
+    until: str = (
+        ""  # "clause" or "line" where the first group is the rest of a line, and the secret a part of it
+    )
 
 
 class Redactor:
@@ -403,20 +518,27 @@ class Redactor:
     def __init__(self, *, personal_data: bool = False) -> None:
         """Compile all rules, those for e-mail addresses and phone numbers only with `personal_data`."""
         personal = secret_rules.PERSONAL_RULES if personal_data else ()
-        parts = (
+        everywhere = (
             [*map(_ours, TOKEN_RULES)],
             [*map(_ours, (*secret_rules.RULES, *personal))],
             *([*map(_ours, rules)] for rules in PLACE_RULES),
+            [*_keyword_rules(secret_rules.UNNAMED_RULES), *_detector_rules()],
+        )
+        by_name = (
+            [*map(_ours, secret_rules.CLAUSES)],
             [*_keyword_rules(secret_rules.KEYWORD_RULES)],
-            [*_keyword_rules(secret_rules.PAIR_RULES), *_detector_rules()],
+            [*_keyword_rules(secret_rules.PAIR_RULES)],
             [*map(_ours, secret_rules.NEARBY)],  # last: what a rule knows by name is marked as that
         )
+        parts = (*everywhere, *by_name)
         self._rules = [rule for part in parts for _, rule in part]
         # Not a rule: the same scan tells whether a text reads otherwise than it stands.
         self._reads_otherwise = len(self._rules)
-        prefilters = [[prefilter for prefilter, _ in part] for part in parts]
-        prefilters[-1].append(READS_OTHERWISE)
-        self._gates = [_gate(part) for part in prefilters]
+        self._gates = [_gate([prefilter for prefilter, _ in part]) for part in parts]
+        # Nine of ten texts have no word for a secret; they pass the four gates behind this one unread.
+        self._name_cue = re2.compile(f"{secret_rules.NAME_CUE}|(?i:{_key_names()})")
+        self._first_by_name = len(everywhere)
+        self._otherwise = re2.compile(READS_OTHERWISE)
         self._clean: set[bytes] = set()
 
     def redact(self, text: str) -> tuple[str, int]:
@@ -438,6 +560,8 @@ class Redactor:
         Searched is the text as it stands and, where this differs, as it reads: a secret is found whatever
         invisible characters or full-width letters it is written with.
         """
+        if _IS_ID.fullmatch(text):
+            return []
         data = text.encode("utf-8", "surrogatepass")
         # A turn is searched when it is read, when its rows are put together, and when they are audited.
         digest = hashlib.blake2b(data, digest_size=16).digest()
@@ -461,11 +585,13 @@ class Redactor:
     def _candidates(self, data: bytes) -> list[int]:
         """Return which rules may match, in order, and whether the text reads otherwise than it stands."""
         candidates, first = [], 0
-        for gate, size in self._gates:
+        for number, (gate, size) in enumerate(self._gates):
+            if number == self._first_by_name and not self._name_cue.search(data):
+                break
             if matching := gate.Match(data):
                 candidates += [first + index for index in sorted(matching)]
             first += size
-        return candidates
+        return [*candidates, self._reads_otherwise] if self._otherwise.search(data) else candidates
 
     def _findings_in(self, data: bytes, candidates: list[int]) -> list[Finding]:
         rules = [self._rules[index] for index in candidates if index != self._reads_otherwise]
@@ -531,6 +657,12 @@ def _matches(rule: _Compiled, data: bytes, marks: list[tuple[int, int]]) -> Iter
             continue
         key = match.group(rule.key).decode("utf-8", "replace") if rule.key else ""
         start, end = _secret_span(rule, match)
+        if rule.until:
+            start, line_end = next(span for span in map(match.span, range(1, 3)) if span[0] >= 0)
+            rest = data[start:line_end].decode("utf-8", "surrogateescape")
+            given = _given(rest, to_the_end=rule.until == "line")
+            start += len(rest[: rest.index(given)].encode("utf-8", "surrogateescape"))
+            end = start + len(given.encode("utf-8", "surrogateescape"))
         in_mark = _touches(marks, match.start(), match.start()) or _touches(marks, start, end)
         follows = data[end : end + 2]
         called = rule.key and follows[:1] in (b"(", b"[", b"{", b"<") and follows != b"</"
@@ -547,6 +679,9 @@ def _in_columns(rule: _Compiled, match: Any, data: bytes) -> tuple[list[Finding]
     """Return the secrets in the table below a head, and where the last row with as many cells ends."""
     head, end = match.group(1), match.end()
     separator = next((sign for sign in (b"|", b",", b";", b"\t") if sign in head), b"")
+    is_aligned = not separator and _GAP.search(head.strip()) is not None
+    if is_aligned:
+        head, separator = _tabbed(head), b"\t"
     # A line of code ends with a comma, or has its number and a tab before it.
     is_code = head.rstrip().endswith((b",", b";")) or (separator == b"\t" and head.lstrip()[:1].isdigit())
     if is_code or not separator or not _TABLE_HEAD.fullmatch(head):
@@ -555,7 +690,8 @@ def _in_columns(rule: _Compiled, match: Any, data: bytes) -> tuple[list[Finding]
     findings = []
     while any(names) and end < len(data):
         line_end = data.find(b"\n", end) % (len(data) + 1)
-        cells = data[end:line_end].split(separator)
+        line = data[end:line_end]
+        cells = (_tabbed(line) if is_aligned else line).split(separator)
         if len(cells) != len(names):
             break
         for name, cell in zip(names, cells, strict=True):
@@ -565,6 +701,11 @@ def _in_columns(rule: _Compiled, match: Any, data: bytes) -> tuple[list[Finding]
                 findings.append(Finding(kind_of_key(key), start, start + len(_edged(cell))))
             end += len(cell) + 1
     return findings, min(end, len(data))
+
+
+def _tabbed(line: bytes) -> bytes:
+    """Return a line of columns that are set apart by blanks with a tab at each, as long as before."""
+    return _GAP.sub(lambda gap: b"\t" + b" " * (len(gap[0]) - 1), line.rstrip())
 
 
 def _edged(cell: bytes) -> bytes:
@@ -607,15 +748,21 @@ def _gate(prefilters: list[str]) -> tuple[Any, int]:
 
 
 def _ours(rule: Rule) -> tuple[str, _Compiled]:
-    return rule.prefilter, _Compiled(rule.kind, re2.compile(rule.pattern), JUDGES[rule.judge])
+    until = rule.judge if rule.judge in ("clause", "line") else ""
+    return rule.prefilter, _Compiled(rule.kind, re2.compile(rule.pattern), JUDGES[rule.judge], until=until)
+
+
+@cache
+def _key_names() -> str:
+    with stubbing(*_SPARED):
+        from detect_secrets.plugins.keyword import DENYLIST
+
+    return "|".join((*secret_rules.KEY_NAMES, *DENYLIST))
 
 
 def _keyword_rules(rules: Iterable[Rule]) -> Iterator[tuple[str, _Compiled]]:
     """Yield rules on names such as password and api_key, by detect-secrets' list of names and ours."""
-    with stubbing(*_SPARED):
-        from detect_secrets.plugins.keyword import DENYLIST
-
-    names = "|".join((*secret_rules.KEY_NAMES, *DENYLIST))
+    names = _key_names()
     for rule in rules:
         keys = names.upper().replace("?:", "?:") if rule.judge == "env" else names
         compiled = re2.compile(rule.pattern.replace("%s", keys))

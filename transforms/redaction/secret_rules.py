@@ -69,14 +69,16 @@ HARMLESS_KEY_END = (
     r"limit|max|min|budget|expir\w*|[-_]at|(?-i:[a-z]At)|fields?|labels?|prefix|suffix|regex|patterns?|used"
     r"|usage|helper|policy|hint|version|tokens|"
     r"izer|index|format|error|message|placeholder|description|title|status|algorithm|algo|scheme|strategy"
-    r"|method|scope|ref|page|input|required|rules?|build|checksum|commit|digest|etag|revision|sha\d*)$"
+    r"|method|scope|ref|page|input|required|rules?|timeout|ttl|days|attempts|"
+    r"rounds|enabled|store|manager|command|cmd|provider|build|checksum|commit|"
+    r"digest|etag|revision|sha\d*)$"
 )
 
 # Values that stand for a secret and are none. One such word anywhere is enough.
 PLACEHOLDER_PART = (
     r"(?i)redacted|\.\.\.|…|\*\*\*|x{4,}|placeholder|change[-_ ]?me|example|dummy|your[-_ ]|[-_ ]here\b|"
     r"process\.env|environ|getenv|[$#%]\{|\{\{|\$\(|^<[^>]*>?$|^\{|^\$\(?$|^\$(?:[A-Z_]+|(?-i:[A-Z_]"
-    r"[A-Z0-9_]*))(?:$|\W)|^%\w*%?$|^(?:https?|file)://|^(?:\./|~/|/[a-z]+/)|^0+$|^123(?:45678?9?0?)?$"
+    r"[A-Z0-9_]*))(?:$|\W)|^%\w*%?$|^(?:https?|file|op|ref\+\w+)://|^(?:\./|~/|/[a-z]+/)|^0+$|^123(?:45678?9?0?)?$"
 )
 
 # Values made only of such words are labels, types or stand-ins.
@@ -84,10 +86,96 @@ PLACEHOLDER_WORDS = (
     "a access admin an any api auth bar basic baz bearer bool boolean bytes changed client code confirm "
     "credential credentials current default demo disabled enabled encrypted env fake false field float "
     "foo for forgot forgotten from hidden id incorrect input int invalid is key label mandatory me "
-    "mismatch missing mock my name new no none not null number object old one optional or pass passphrase "
+    "mismatch missing mock my name new no none not null number object old one optional "
+    "options or pass passphrase "
     "passwd password placeholder private public pwd real required reset root sample secret secrets self "
     "some str string strong super test text the this to todo token tokens true two type undefined unknown "
     "unset user username valid validation value visible weak wrong yes"
+)  # fmt: skip
+
+# What stands behind a word for a password and speaks of it, in the languages that people type most.
+TALK_WORDS = (
+    "about absent accept accepted accepts accidentally account actual add added adds after again all "
+    "allow allows already also alphanumeric always ambiguous anyone anything anywhere apparently appear "
+    "appears argument arguments ascii ask asked asks authentication authenticated automatically available "
+    "away back bad base64 based bcrypt because becomes been before being below between blank boolean both "
+    "breaks broken build bug bytes cached callback came can cannot caps case catch change changed changes "
+    "char character characters chars check checked checker checks class classes clear cleared clears "
+    "clicked client column columns come comes coming commit commits common compare compared compliant "
+    "complex complexity config configuration configure configured confirm confirmation const contain "
+    "contains copied correctly could crash crashes create creates creation criteria data date dated days "
+    "default defaults defined delete deleted deletes deprecated derive derived described did different "
+    "digit digits disable disabled displayed does doesn't don't done drop dropped during each either "
+    "email else empty enable enabled encoding encryption ends enough enter entered entry env environment "
+    "equal error errors even everything exactly exist exists expire expired expires expiring expiry "
+    "export exposed extract fail failed failing fails failure feature field file files fill filled filter "
+    "fine first fix fixed fixes flag flow following forgot form format former forms forwarded four fully "
+    "function gen generate generated generates generation generator get gets getting give given gives "
+    "goes going gone grab group guess had handle handled handler handles handling hard hardcoded has hash "
+    "hashed hasher hashes hashing have haven't having help helper hidden hide hint history how however "
+    "human hygiene ignore ignored immediately implement import inactive inaccessible include included "
+    "includes incorrect input inputs insecure insensitive inside int integer invalid isn't its itself "
+    "just keep kept key keychain keyring keys known label last later leak leaked leaking leaks least "
+    "leave left length less let level likely limit limits line link list live lives load local located "
+    "locked log logged login logins logs lonely long longer look looks lookup lost lower lowercase made "
+    "make makes management manager mandatory manual many masked masking mask match matches matching max "
+    "maximum may me meant meter might min minimum mismatch mismatched missing mode modal model module "
+    "more move moved must mustn't need needed needs never new next no nobody none not nothing null number "
+    "object obsolete obviously off ok okay old once only optional option other otherwise output over own "
+    "page parameter params parse parsed parser part pass passed passes passing passphrase passphrases "
+    "password passwordless passwords paste path pattern permanently placeholder plaintext policy policies "
+    "pop populated possible present prevent previous print printed probably problem prompt prompted "
+    "prompts prompting property protected protection provide provided provider public pull push put query "
+    "quite random randomly rate re read reads really recovery redacted refused regex reject rejected "
+    "rejects remain remains remember remove removed rename render replace reported request require "
+    "required requirement requirements requires reset resets resetting resolved retrieve return returned "
+    "returns reused right rotate rotated rotates rotating rotation rule rules run runs safe salted same "
+    "saved saves say says schema screen section secure security see seems seen select send sending sends "
+    "sensitive sent separate server service set sets setter setting settings setup shared short shorter "
+    "should shouldn't show showing shown shows simply skip some someone something somewhere specified "
+    "specific split spraying step stale still stop storage store stored stores str strength strict string "
+    "strings strip strong stronger submit supplied support supports supported switch sync synced take "
+    "taken takes tell template temporarily temporary test tested testing tests that's their them these "
+    "thing those through throw throws time timeout times toggle token tokens trim trimmed true truncated "
+    "try trying turn two type typed types unable unchanged undefined unencrypted unknown unless "
+    "unnecessary unset unsupported up update updated updates upper uppercase url us usage use used "
+    "useless user username usernames users uses using utf8 utils valid validate validated validates "
+    "validation validator value values varchar variable variables vary vault verification verified "
+    "verifies verify view visible void vulnerable wasn't way weak weaker went what whatever what's "
+    "whether who whole whose why widget wiki will within without won't word words work worked working "
+    "works would wouldn't write writes written wrong wrote years yes yours false dummy foo bar baz sample "
+    "example changeme anonymous args attribute body cache code component constant context cookie "
+    "credential credentials decode decrypt decryption dialog doc docs document encode encrypt encrypted "
+    "endpoint fallback fixture float getter header identity instance interface internal json kwargs "
+    "message accordingly actually allowlist argparse array authenticate autofill combination combo combos "
+    "complexities details entries grant keyboard lists numeric obfuscation pair pairs parameters parts "
+    "portion portions properties protect quoting retry variants method migration mock name nil node "
+    "payload pipe plain prefix private process props raw reference ref regexp response result route row "
+    "salt scan scheme script secret secrets self session sha256 size source state status stdin stub "
+    "suffix table target text textfield title todo tool total transform unit var vars version warning "
+    "falsch richtig korrekt leer kurz lang länger schwach sicher gültig ungültig abgelaufen erforderlich "
+    "vergessen zurücksetzen zurückgesetzt eingeben notwendig pflicht gleich nicht muss wird wurde wie zu "
+    "das der die eine noch nur schon bereits gespeichert verschlüsselt gehasht benutzer sein incorrecte "
+    "obligatoire requis requise oublié faux fausse vide court courte trop faible fort expiré invalide "
+    "haché hachée stocké chiffré doit est pas le la les un une dans votre entrez saisir stockée changé "
+    "modifié correct bon incorrecta incorrecto obligatoria obligatorio requerida requerido olvidada vacía "
+    "vacío corta corto débil fuerte demasiado muy caducada inválida válida debe está es el los una tu su "
+    "introduzca entender campo cifrada guardada primaria valor foránea pública privada principal maestra "
+    "api errada incorreta obrigatória obrigatório esquecida vazia curta fraca deve não sua digite errata "
+    "sbagliata obbligatoria obbligatorio dimenticata vuota debole valida scaduta non il lo nel tua "
+    "inserire verkeerd onjuist verplicht leeg kort zwak geldig ongeldig verlopen moet niet het de een "
+    "vergeten nieprawidłowe niepoprawne wymagane puste krótkie słabe wygasło musi nie zapomniane błędne "
+    "jest неверный неверен обязателен обязательное пустой короткий слабый истёк должен не забыли поле "
+    "какой угодно"
+)  # fmt: skip
+
+# A clause ends before one of these; at the beginning they speak of what follows.
+CLAUSE_ENDS = (
+    "a an are is was were of be am and any as at but by btw for from he here i if in instead into it like "
+    "maybe my now on or our out please she since so than that the then there they this to today tomorrow "
+    "too tonight until via we when where which while with yesterday you your bitte und für auf aber oder "
+    "wenn im ein et pour ou mais sur si s'il svp y para pero o en por e mas em se per ma di voor maar als "
+    "dla ale lub na do и для но или на ändern geändert this's thanks thx"
 )  # fmt: skip
 
 RULES = (
@@ -133,6 +221,11 @@ KEYWORD_RULES = (
         rf"(?i)(?:%s)\w*{_TO}{_OPENS}", "quoted", "name: 'value' in code, JSON, YAML"),
     Rule("bare", rf"(?i)([\w.-]*(?:%s)\w*){_TO}{_BARE}", rf"(?i)(?:%s)\w*{_TO}[^\s\"'`\\]", "bare",
         "name: value in YAML, INI, queries"),
+    Rule("assigned",
+        r"(?i)((?:\b|[\w.-]*[_.-]|--)(?:pass(?:word|wd|phrase|code)?|pwd|pw))=([^\s\"'`\\,;&|<>(){}\[\]]{4,})"
+        r"(?:[\s&;\"'`\\]|$)",
+        r"(?i)(?:pass(?:word|wd|phrase|code)?|pwd|pw)=[^\s\"'`\\,]", "plain",
+        "name=word, in a shell, a file or an address; code has a comma behind its variables"),
     Rule("typed",
         rf"(?i)([\w.-]*(?:%s)\w*)(?:\s*:\s*&?|\s+As\s+)[\w'][\w'<>\[\]., ]{{0,40}}=\s*{_OPENS}{_QUOTED}",
         r"(?i)(?:%s)\w*(?:\s*:\s*&?|\s+As\s+)[\w'][\w'<>\[\]., ]*=", "quoted", "name: type = 'value'"),
@@ -147,9 +240,13 @@ KEYWORD_RULES = (
         rf"(?i){QUOTE}(?:--)?([\w.-]*(?:%s)\w*){QUOTE}\)?\s*(?:,[^()\n]{{0,60}}?\b(?:default|fallback)\s*="
         rf"|\{{|or|\?\?|\|\|)\s*{QUOTE}{_QUOTED}",
         rf"(?i)(?:%s)\w*{QUOTE}\)?\s*(?:,|\{{|or|\?\?|\|\|)", "quoted", "the same in a program"),
-    Rule("flag", rf"(?i)--([\w-]*(?:%s)\w*)(?: +|{QUOTE}\s*,\s*)(?:{QUOTE})?([^\s\"'`\\]+)",
-        r"(?i)--[\w-]*(?:%s)\w*[\s\"'`\\]", "bare",
+    Rule("flag", rf"(?i)--([\w-]*(?:%s)\w*)(?: |{QUOTE}\s*,\s*)(?:{QUOTE})?([^\s\"'`\\]+)",
+        r"(?i)--[\w-]*(?:%s)\w*[\s\"'`\\]", "named",
         "--name value on a command line, or in a list of its words"),
+)  # fmt: skip
+
+# The same, where only the value tells.
+UNNAMED_RULES = (
     Rule("any",
         rf"(?:^|[\s;\"'`]|\\[nrt])([A-Z][A-Z0-9_]{{3,}})=(?:{QUOTE})?"
         rf"([A-Za-z0-9+/_-]{{20,}}=*)(?:{QUOTE}|[\s;&\\]|$)",
@@ -177,7 +274,7 @@ PAIR_RULES = (
     Rule("column", r"(?im)^([^\n]*(?:%s|passwort|kennwort|\bpass\b|\bpw\b)\w*[ \"'`*]*(?:[,|;\t][^\n]*)?)\n",
         r"(?i)(?:%s|passwort|kennwort|\bpass\b|\bpw\b)\w*[ \"'`*]*[,|;\t\n\r]", "column",
         "the head of a table, in CSV and Markdown; its rows follow"),
-    Rule("element", r"(?i)<([\w.-]*(?:%s)\w*)(?:\s[^<>]*)?>([^<>\s]+)</",
+    Rule("element", r"(?i)<([\w.-]*(?:%s)\w*)(?:\s[^<>]*)?>([^<>\r\n]+)</",
         r"(?i)<[\w.-]*(?:%s)\w*(?:\s[^<>]*)?>[^<>\s]", "quoted", "an XML element named for its secret"),
     Rule("named", rf"""(?i)\bname\s*=\s*{QUOTE}([\w.-]*(?:%s)\w*){QUOTE}[^<>\n]*>\s*([^<>\s]+)\s*</""",
         rf"""(?i)\bname\s*=\s*{QUOTE}[\w.-]*(?:%s)""", "quoted", "an XML element whose name is an attribute"),
@@ -295,8 +392,9 @@ COMMANDS = (
     ),
     _flag(r"ldap(?:search|add|modify|delete|whoami|passwd)", r"-w\s+", "LDAP"),
     _flag(r"smbclient|rpcclient|mount\.cifs", r"-U\s*\\*[\"']?[\w.\\/-]+%", "user%password of Samba"),
-    _flag(r"7za?|7zz|7zr|rar|unrar", r"-h?p", "archives, the password at the flag itself", "word"),
-    _flag(r"zip|unzip", r"-P\s+", "archives", "word"),
+    _flag(r"7za?|7zz|7zr", r"-p", "archives, the password at the flag itself", "plain"),
+    _flag(r"rar|unrar", r"-h?p", "the same", "word"),
+    _flag(r"zip|unzip", r"-P\s+", "archives", "plain"),
     _flag(r"https?", r"(?:-a|--auth)[ =]+\\*[\"']?[^\s:\"']+:", "HTTPie"),
     _flag(r"keytool|jarsigner|apksigner", r"-(?:src|dest)?(?:store|key)pass[ =]+", "Java key stores"),
     _flag(r"openssl", r"-pass(?:in|out)?\s+\\*[\"']?pass:", "OpenSSL"),
@@ -395,7 +493,7 @@ COMMANDS = (
     Rule("password",
         rf"(?i)\bnet1?(?:\.exe)?\s+user\s+\\*[\"']?[\w.\\-]+\\*[\"']?\s+{_WORD}"
         rf"\\*[\"']?[ \t]*(?:/\w|{_LINE_END}|$)",
-        r"(?i)\bnet1?(?:\.exe)?\s+user\s", "word", "Windows users"),
+        r"(?i)\bnet1?(?:\.exe)?\s+user\s", "pair", "Windows users"),
     Rule("secret", r"""--from-literal[= ]\\*["']?[\w.-]+=([^\s"'\\]+)""", r"--from-literal", "given",
         "kubectl create secret"),
     Rule("password", r"\b(?:sqlplus|sqlldr|expdp|impdp|rman)\s+(?:-\w+\s+)*[\w$]+/([^@\s]+)@",
@@ -421,8 +519,9 @@ _FILES = (
         rf"""(?:\b|\\[nrt])(?:machine\s+\S+|default)\s+(?:(?:login|account)\s+\S+\s+)*password\s+{_WORD}""",
         r"\bpassword\s", "given", "netrc, on one line or several"),
     Rule("password",
-        r"(?m)(?:^|\\n)[\w.*-]+:(?:\d{4,5}|\*):[A-Za-z*][\w$*-]*:[A-Za-z*][\w.$*-]*:([^\s:\\]{4,})(?:$|\\n)",
-        r":(?:\d\d\d\d|\*):[A-Za-z*]|\d\d\d\d\d:[A-Za-z*]", "word",
+        r"(?m)(?:^|\\n)[\w.*-]+:(?:\d*[56]43\d|\*):[A-Za-z*][\w$*-]*:[A-Za-z*][\w.$*-]*:([^\s:\\]"
+        r"{4,})(?:$|\\n)",
+        r":(?:\d*[56]43\d|\*):[A-Za-z*]", "given",
         "pgpass: host, port, database, user, password"),
     Rule("password",
         r"""(?:^|[\s;"'])[\w-]+(?:\.[\w-]+)+:\d{4,5}:[\w*-]+:[\w*.-]+:([^\s:\\;"']{6,})(?:$|[\s;"'])""",
@@ -451,10 +550,13 @@ _FILES = (
     Rule("password",
         rf"(?i)(?:basic_?auth|\bauth\s*=\s*|credentials?)\(\s*{QUOTE}[\w.@-]+{QUOTE}\s*,\s*"
         rf"(?:\w+\()?{QUOTE}{_QUOTED}",
-        r"(?i)(?:auth|auth\s*=\s*|credentials?)\(", "word", "user and password handed to a call"),
+        r"(?i)(?:auth|auth\s*=\s*|credentials?)\(", "pair", "user and password handed to a call"),
     Rule("password", rf"chpasswd[^\n\\]*<<[^\n\\]*{_LINE_END}[\w.-]+:([^\s\\]{{3,}})", r"chpasswd", "given",
         "user:password in what chpasswd reads"),
-    Rule("password", rf"(?i)\b(?:pw|pass){_TO}{QUOTE}([^\s\"'`\\]{{6,}})", rf"(?i)\b(?:pw|pass){_TO}", "word",
+    Rule("password",
+        rf"(?:\b(?i:pw)|\bPASS|(?i:user|login)[^\n]{{0,60}}?\b(?i:pass)){_TO}{QUOTE}([^\"'`\\\n]{{"
+        rf"4,60}}){QUOTE}"
+        rf"|(?i)\b(?:pw|pass){_TO}{QUOTE}([^\s\"'`\\]{{6,}})", rf"(?i)\b(?:pw|pass){_TO}", "pair",
         "pw, pass"),
     Rule("password", r"""(?i)\b(?:USER|ROLE)\b[^;\n]*?\bPASSWORD\s+\\*['"]([^'"\s\\]{3,})""",
         r"(?i)\bPASSWORD\s+\\*['\"]", "given", "a SQL role's"),
@@ -497,7 +599,7 @@ _FILES = (
     Rule("password",
         rf"(?i)(?:\.(?:login|authenticate|auth)|getConnection|basic\w*auth\w*)\([^()\n]{{1,80}}?,\s*"
         rf"(?:\w+\s*=\s*)?{QUOTE}([^\s\"'`\\]{{6,}}){QUOTE}\s*\)",
-        r"(?i)(?:login|auth\w*|getConnection)\(", "word", "a password as the last argument of a log-in"),
+        r"(?i)(?:login|auth\w*|getConnection)\(", "pair", "a password as the last argument of a log-in"),
     Rule("password",
         rf"(?i)(?:auth|credentials?|basic\w*){QUOTE_OR_NONE}\s*[:=]\s*[\[(]\s*{QUOTE}"
         rf"[\w.@-]+{QUOTE}\s*,\s*{QUOTE}([^\s\"'`\\]{{6,}})",
@@ -513,7 +615,7 @@ _FILES = (
     Rule("secret",
         r"(?is)\binsert\s+into\s[^;(]{0,80}\([^;)]{0,200}?\b(?:password|passwd|pwd|secret|api_?key"
         r"|access_token|auth_token)\b[^;)]{0,200}\)\s*values\s*\(([^;)]{6,400})\)",
-        r"(?i)insert\s+into\s", "word",
+        r"(?i)insert\s+into\s", "row",
         "a row of a table that has passwords: all of it, since its columns are not counted"),
     Rule("secret", rf"(?i)\b(?:SECRET|TOKEN|KEY)\s+{QUOTE}([A-Za-z0-9+/_=-]{{16,}}){QUOTE}",
         rf"(?i)(?:SECRET|TOKEN|KEY)\s+{QUOTE}", "random", "an option of SQL"),
@@ -594,7 +696,7 @@ HEADERS = (
         r"(?i)(?:reset|magic|verif|confirm|invit|activat)[\w-]*/", "random",
         "links by mail that stand for a log-in"),
     Rule("webhook",
-        r"://[^\s\"'`]*(?:hooks?[./]|webhooks?/|/live_?)[^\s\"'`]*?[/_]([A-Za-z0-9-]{20,})(?:[\s\"'`/?]|$)",
+        r"://[^\s\"'`]*(?:hooks?[./]|webhooks?/|/live_?)[^\s\"'`]*?[/_]([A-Za-z0-9-]{12,})(?:[\s\"'`/?]|$)",
         r"://[^\s\"'`]*(?:hook|/live)", "random", "an address that lets in whoever has it"),
     Rule("url-password", r"\bhttps?://([A-Za-z0-9_-]{20,})@[\w.-]+", r"://[^\s/]*@", "token",
         "a token as the user of an address"),
@@ -618,6 +720,9 @@ _WORDS = (
         rf"(?i:{_FOR})?(?i:{_IS})(\d{{4,8}}#?)(?:[^\w.]|\.?\s|\.?$)",
         r"\bPIN\b|(?i:door|gate|alarm|safe|vault|entry|access|unlock)[- ](?i:code|pin)", "shape",
         "what is typed at a door or a card"),
+    Rule("password", rf"(?i)(?:{_PASSWORD})\s*\(([^\s\"'`\\()]{{6,}})\)", rf"(?i)(?:{_PASSWORD})\s*\(",
+        "stated",
+        "in brackets"),
     Rule("password", rf"(?i)парол[ьяюе]м?\s+(?:от|для|к|на)\s+\S+\s+{_VALUE}", r"(?i)парол[ьяюе]м?\s",
         "passing", "the same without a verb, as Russian says it"),
     Rule("password", rf"(?i)\s([^\s\"'`\\]{{8,}})\s+as\s+(?:\w+\s+){{0,2}}(?:{_PASSWORD})",
@@ -647,24 +752,156 @@ _WORDS = (
         r"(?i)app(?:lication)?[- ]password", "shape", "Google's and Apple's, sixteen letters in fours"),
     Rule("password", r"""(?m)(?i:\[sudo\] password for [\w.-]+|@[\w.-]+'s password|password for '[^'\n]*'|"""
         r"""\benter (?:[\w']+ ){0,3}pass ?(?:word|phrase)(?: for [^\n]{1,200}?)?):"""
-        rf"""[ \t]*([^\s"'`\\]{{4,}})[ \t]*(?:{_LINE_END}|$)""", r"(?i)pass ?(?:word|phrase)", "given",
+        rf"""[ \t]*([^\s"'`\\][^\r\n"'`\\]{{2,60}}?[^\s"'`\\])[ \t]*(?:{_LINE_END}|$)""",
+        r"(?i)pass ?(?:word|phrase)", "prompt",
         "typed at the prompt of a terminal, where one sees it"),
     Rule("token",
         r"(?i)\b(?:access|api|app|auth|bearer|bot|client|deploy|personal|secret|server|service|webhook)"
-        r"[-_ ]?(?:key|secret|token)\s+(?:(?:for|of|to)\s+(?:[^\s:]+\s+){1,5}?)?(?:(?:is|was|ist"
+        r"[-_ ]?(?:key|secret|token)\s+(?:(?:for|of|to|we|you|I|that)\s+(?:[^\s:]+\s+){1,5}?)?(?:"
+        r"(?:is|was|ist"
         r"|lautet)\s*:?\s+)?"
-        rf"{QUOTE_OR_NONE}([A-Za-z0-9_+=~-]{{20,}})",
+        rf"{QUOTE_OR_NONE}([A-Za-z0-9_+=~-]{{16,}})",
         r"(?i)(?:access|api|app|auth|bearer|bot|client|deploy|personal|secret|server|service|webhook)"
         r"[-_ ]?(?:key|secret|token)\s", "random", "said in a sentence, or the next word of a command"),
 )  # fmt: skip
 
+
+# Unmistakable words for a password; in Romance languages the other ones are a key or a word too.
+_SURE = (
+    r"(?:\b(?:pass(?:wor[dt]|phrase|code|wd)s?|[\w-]+pass?wor[dt]|kennwort|mot de passe|"
+    r"mdp|contrase(?:ñ|n)a|senha|palavra[- ]passe"
+    r"|wachtwoord|has(?:ł|l)o|heslo|l(?:ö|o)senord(?:et)?|adgangskoden?|salasana|"
+    r"(?:ş|s)ifre|jelsz(?:ó|o)|парол[ья]"
+    r"|pw|m(?:ậ|a)t kh(?:ẩ|a)u|kata sandi)\b|_(?:pass(?:word|wd)?|pw)\b)"
+)
+SURE_END = r"(?i)(?:pass(?:word|wd|phrase|code|wort)?|kennwort|pwd|pw)$"
+SURE_WORD = f"(?i){_SURE}"
+_SURE_PREFILTER = (
+    r"(?i)(?:pass[wpc]|pwd\b|\bpw\b|kennw|mot de|mdp|contrase|senha|[- ]passe\b|"
+    r"wachtw|has[łl]o|heslo|senord|adgangs|salasana|ifre|jelsz|парол|kh[ẩa]u|"
+    r"kata sandi|_pass)"
+)
+_REST = r"[ \t]*([^\s][^\r\n]{3,90})"
+_TO_SET = (
+    r"(?:set|reset|chang|updat|rotat|switch|put|made|(?:ge)?setz|gesetzt|(?:ge)?änder|"
+    r"stell|mis|met|modifi|cambi|pus|pon|mud|"
+    r"troqu|alter|defin|impost|zmien|ustaw|verander|zet)[^\s]*"
+)
+CLAUSES = (
+    Rule("password", rf"(?i)(?:{_SURE})(?:{_FOR}|{QUOTE}|\s(?:here|again|there))?"
+        rf"(?:\s+(?:is|was|ist|war|lautet|es|era|est|était|è|é|är|er|jest|is now|will be|"
+        rf"should be)\s*:?\s+|['’]s\s+){_REST}"
+        rf"|has(?:ł|l)o(?:{_FOR})?\s+to\s+{_REST}",
+        _SURE_PREFILTER, "clause", "the password is, in words"),
+    Rule("password",
+        rf"(?im)(?:{_SURE}|^[ \t]*pass|\bpwd)(?:{_FOR})?{QUOTE_OR_NONE}[ \t]*(?:[:：]|"
+        rf"[ \t]=[ \t]|→|->)(?:[ \t]*[|>][-+]?\n)?{_REST}",
+        _SURE_PREFILTER + r"|(?i:pass[ \t]*[:=])", "line", "password: the rest of its line"),
+    Rule("password",
+        rf"(?i)(?:[,/&(]|\b(?:with|uses?|using|and|mit|und|avec|et|con|y|com|met|en|z|i))\s*(?:(?:the|"
+        rf"dem|das|le|la|el|a|het)\s+)?"
+        rf"(?:{_SURE}|\bclave)[ \t]+{_REST}", _SURE_PREFILTER.replace("kennw", "kennw|clave"), "clause",
+        "with the password, in words"),
+    Rule("password",
+        rf"(?i)\b{_TO_SET}\s+(?:\S+\s+){{0,3}}?(?:{_SURE})(?:{_FOR})?\s+(?:to|auf|"
+        rf"à|a|para|na|naar)\s+{_REST}",
+        _SURE_PREFILTER, "clause", "set the password to, in words"),
+    Rule("password", rf"(?i)\b{_SURE}\s+auf\s+{_REST}", r"(?i)wort\s+auf", "clause",
+        "the same with its verb behind"),
+    Rule("password",
+        rf"(?i)\b(?:use|put|enter|type|typed|try|set)\s+{QUOTE_OR_NONE}([^\s\"'`]{{4,}}){QUOTE_OR_NONE}\s+"
+        rf"(?:as\s+|(?:when|if)\s+(?:it|they|he|she)\s+asks?\s+(?:you\s+)?for\s+)(?:the\s+|"
+        rf"a\s+|your\s+)?(?:\w+\s+)?(?:{_SURE})(?:[.,;!)]|\s(?:in|for|when|on|to|and)\s|"
+        rf"\s*$)",
+        _SURE_PREFILTER, "clause", "put it as the password"),
+    Rule("password",
+        rf"(?i)\bprompted for (?:a|the|your) (?:{_SURE})\s*,?\s+(?:enter|type|use|give)\s+{_REST}",
+        r"(?i)prompted for", "clause", "what to enter at a prompt"),
+    Rule("password",
+        rf"(?i)\b(?:what(?:['’]s|\s+is|\s+was)|which)\s[^\n?]{{0,40}}?(?:{_SURE})[^\n?]{{0,20}}\?"
+        rf"\s*\n(?:>\s*)?(?:\w+:\s+)?{_REST}",
+        r"(?i)what", "line", "asked on one line and answered on the next"),
+    Rule("password", rf"(?i)(?:{_SURE}|pass)[\"'`\])]{{0,4}}:?[ \t]*\n['\"]([^'\"\n]{{4,}})['\"]\s*(?:\n|$)",
+        r"(?i)pas+w?\w*\W*\n['\"]", "spelt",
+        "what an interpreter answers to its name"),
+    Rule("password",
+        rf"(?i)(?:\w\([^()\n]{{0,12}}|=|#|[(]/|_in[ (][\"'])(?:pass(?:word|wd|code|"
+        rf"phrase)?|pwd)\b[\])(/\w\"'`]{{0,8}}"
+        rf"(?:,[ \t]*(?:with:[ \t]*)?|\.(?:type|fill|send_?keys|set\w*|enter\w*|press\w*)\(\s*){QUOTE}"
+        rf"([^\"'`\n\\]{{4,40}}){QUOTE}[ \t]*(?:[);]|\n|$)",
+        r"(?i)(?:pass|pwd)", "spelt", "what a test types into a form"),
+    Rule("password",
+        r"(?i)\bIDENTIFIED\s+(?:WITH\s+\S+\s+)?(?:BY|AS)\s+\\*[\"']([^\"'\\\n]{3,})|"
+        r"\bPASSWORD\s+\\*'([^'\\\n]{3,})'", r"(?i)IDENTIFIED\s|PASSWORD\s",
+        "spelt", "SQL users and roles, in words too"),
+    Rule("password", r"(?i)[;\"'](?:password|pwd)\s*=\s*([^\"'`\s\\]{3,}?)[ \t]*(?:[\"'`]|$|\r?\n)",
+        r"(?i)[;\"'](?:password|pwd)\s*=", "given",
+        "the last of a connection string, with a semicolon in it"),
+)  # fmt: skip
+
+# Pairs and codes that have no such word near.
+_PAIRS_AND_CODES = (
+    Rule("pin", r"(?:\bPIN\b|\b(?i:pass ?code)\b)[^\n]{0,60}?[\s:=\"'(](\d{4,8}#?)(?:[^\w.:/-]|[.]?\s|[.]?$)",
+        r"\bPIN\b|(?i:pass ?code)",
+        "shape", "a PIN and the digits behind it"),
+    Rule("pin", rf"(?i)\bpin{QUOTE_OR_NONE}\s*[:=]\s*{QUOTE}(\d{{4,8}}){QUOTE}", r"(?i)pin\W{1,5}\d", "shape",
+        "a field called pin"),
+    Rule("pin",
+        r"(?i)\b(?:(?:verification|login|log-in|security|sms|2fa|mfa|otp|one[- ]time|"
+        r"confirmation|unlock|auth|apple id|account|"
+        r"recovery|backup)[- ]?(?:pass ?)?(?:codes?|password|pin)|otp|tan)(?:\s+for\s+\S+(?:\s\S+"
+        r"){0,3}?)?(?:\s+(?:is|are|was|were)\s*:?|\s*[:=])\s+([a-z\d]*\d[a-z\d]*(?:[- ][a-z\d]{3,"
+        r"}){0,3})",
+        r"(?i)(?:codes?|password|pin|otp|tan)\s*(?:is|are|was|were|:|=|for)", "code",
+        "codes of a second factor"),
+    Rule("pin",
+        r"(?i)\b(?:recovery|backup) codes?:\s*\n((?:[ \t]*(?:[-*•]|\d+[.)])?[ \t]*[a-z\d]*\d[a-z"
+        r"\d]*(?:[- ][a-z\d]{3,}){0,3}[ \t]*(?:\n|$))+)",
+        r"(?i)(?:recovery|backup) codes?:", "code", "one or two below their heading"),
+    Rule("card",
+        r"(?i)\b(?:cvv2?|cvc2?)\W{1,3}(?:is )?(\d{3,4})\b|\b(?:ssn|social security)\b[^\n]{0,40}?"
+        r"(\d{3}-\d{2}-\d{4})\b|\bcard\b[^\n]{0,20}?\b(\d{4}(?:[ -]?\d{4}){3})\b",
+        r"(?i)cv[vc]|ssn|social sec|\bcard\b[^\n]*\d\d\d\d", "shape", "what cards and persons are known by"),
+    Rule("password",
+        r"(?i)\b(?:creds?|credentials|log-?in|account|zugang\w*|user(?:name)?)(?:\s+(?:is|"
+        r"are|sind)|\s*:)[ \t]+[\w.@-]+[ \t]*(?:/|\band\b|\bund\b|&|,)[ \t]*([^\s/\"'`\\,;]{4,}[.]?)(?:[.,;"
+        r"!)]|\s+(?:for|on|if|to|in)\s|[ \t]*(?:\n|$))",
+        r"(?i)(?:creds?|credentials|log-?in|account|zugang\w*|user(?:name)?)(?:\s+(?:is|are|sind)|\s*:)",
+        "pair", "user and password, behind a word for both"),
+    Rule("password",
+        r"(?i)\b(?:log|logged|sign|signed|get|connect)[- ]?in\s+(?:as|with|using)\s+(?:[\w.-]+@[\w"
+        r".-]+|admin|root)\s*(?:,|/|and|with|using)\s*([^\s\"'`\\,;]{6,})",
+        r"(?i)in\s+(?:as|with|using)\s", "pair", "log in with"),
+    Rule("password",
+        r"(?i)\b(?:use|try|with|mit|is|con|avec|is)\s+(?:[\w.-]+@[\w.-]+|admin|root|"
+        r"ubuntu|administrator|postgres|guest|operator|test|demo)\s?/\s?(\S[^\n,;]{3,40}?)(?:[.,;"
+        r"!)]|\s+(?:to|for|on|in|if|an|at)\b|[ \t]*(?:\n|$))",
+        r"(?i)(?:@[\w.-]+|admin|root|ubuntu|or|postgres|guest|test|demo)\s?/", "pair", "admin / word"),
+    Rule("password",
+        r"(?im)\b(?:snmp-server\s+community|enable (?:password|secret)(?: \d)?|username \S+ (?:pa"
+        r"ssword|secret) \d|wpa_passphrase\s+\S+)\s+\"?([^\s\"\d][^\s\"]{3,})(?:\"|"
+        r"\s|$)",
+        r"(?i)community|(?:password|secret)\s|wpa_pass", "spelt", "a router's directives"),
+    Rule("password", r"\bpsk\s*=\s*\"([^\"\n\\]{4,})\"", r"psk\s*=", "given", "wireless networks, in words"),
+    Rule("password", r"\bnet use [^\n]*?\\\\\S+\s+([^\s/*]\S*)\s+/user:", r"net use", "given",
+        "Windows shares, before the user"),
+    Rule("password", r"(?im)^[ \t>]*(?:pass(?:word|wd|code)?|pwd?)[ \t]{2,}(\S+)[ \t]*$",
+        r"(?i)(?:pass(?:word|wd|code)?|pwd?)[ \t]{2,}\S", "spelt", "a list in two columns"),
+)  # fmt: skip
+
 # By where they stand: one scan looks for each of these.
-PLACE_RULES = (COMMANDS, _FILES, (*HEADERS, *_WORDS))
+PLACE_RULES = (COMMANDS, _FILES, (*HEADERS, *_WORDS), _PAIRS_AND_CODES)
 
 # What no rule above has in view: a word for a secret, and behind it on its line what looks thrown by chance.
 _NEAR_WORD = (
     r"(?i:(?:\b|_)pass(?:word|wd|phrase|code)?(?:\b|_)|password|passwor?t|\bpwd?\b|_pw\b|secret|\btoken\b"
     r"|_token|credential|api.?key|\blog-?in\b|\bauth\b|_auth\b|auth_)"
+)
+# All rules of the groups that a name calls, and what stands near one, have one of these in what they match.
+NAME_CUE = (
+    rf"{_SURE_PREFILTER}|(?i:pass(?:[^ei]|$)|\bpw\b|[_.-]pw|passwor|identified|"
+    rf"clave|log-?in\b|\bauth\b|_auth\b|auth_|"
+    r"secret|token|credential|api.?key)"
 )
 NEARBY = (
     Rule("secret", rf"{_NEAR_WORD}[^\n]{{0,60}}?{QUOTE}([^\s\"'`\\,;:|<>(){{}}\[\]]{{10,64}}){QUOTE}",

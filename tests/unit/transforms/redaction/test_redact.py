@@ -317,6 +317,39 @@ def test_every_rule_that_matches_was_called_by_the_first_scan(kind, data):
 
 
 TOKEN = "ghp_" + "a1B2" * 9
+
+
+@settings(max_examples=examples(100), deadline=None)
+@given(
+    st.lists(
+        st.sampled_from(["badger", "kettle", "velvet", "ribbon", "tulip", "harbour", "gravel"]),
+        min_size=1,
+        max_size=4,
+    ),
+    st.sampled_from(
+        [
+            "the root password is {}",
+            "Passwort: {}\n",
+            '{{"user": "a", "password": "{}"}}',
+            "set the password to {}, please",
+        ]
+    ),
+)
+def test_a_password_of_words_goes_whole_and_its_sentence_stays(words, sentence):
+    secret = " ".join(words)
+    redacted, count = redact(sentence.format(secret))
+    assert (redacted, count) == (sentence.format("[REDACTED:password]"), 1)
+
+
+@given(st.uuids().map(str), st.text(UPPER_LOWER, max_size=9))
+def test_what_is_passed_over_as_an_id_has_no_secret(identifier, before):
+    redactor = default_redactor()
+    assert redactor.findings(identifier) == redactor._searched(identifier.encode()) == []
+    assert redactor.findings(f"{before} {identifier}") == redactor._searched(
+        f"{before} {identifier}".encode()
+    )
+
+
 UNSEEN = {
     "zero-width space": "\u200b",
     "zero-width joiner": "\u200d",

@@ -288,6 +288,8 @@ Set-Cookie: sid=<a40>; HttpOnly; Path=/
 Cookie: sessionid=<w32>
 redis-cli -a @ ping
 net use Z: \\\\\\\\host\\\\share /user:ana @
+net use Z: \\\\\\\\host\\\\share @ /user:ana
+Login    ana\\nPass     @\\n
 wget --password=@ https://a.internal/f
 wget --http-password=@ https://a.internal/f
 openssl enc -aes-256-cbc -pass pass:@ -in a
@@ -488,8 +490,136 @@ cy.get('#password').type('<a14>')
 driver.find_element(By.ID, "password").send_keys("<a14>")
 the staging login is ada / <a14>
 [INFO] rotated api key from <a32> to <a32>
+rar a -hp@ backup.rar dump.sql
 cmdkey /add:srv /user:ada /pass:<a14>
 http_auth = ada,<a14>
+"""
+
+# Passwords of plain words, PINs and codes between ⟦ and ⟧, written before the rules that find them.
+IN_WORDS = """
+hey the staging box is ubuntu / ⟦tangerine dream⟧, log in and look at syslog
+the wifi password here is ⟦blue kettle seven⟧ btw, so the pi can connect
+pw for the demo account: ⟦sunflower⟧
+$ sudo -S apt update <<< ⟦mybirthday1990⟧
+Enter passphrase for key '/home/dev/.ssh/id_ed25519': ⟦the quick brown badger⟧\\nIdentity added: \
+/home/dev/.ssh/id_ed25519
+mysql> ALTER USER 'app'%at%'%' IDENTIFIED WITH caching_sha2_password BY '⟦rosebud⟧';\\nQuery OK, 0 \
+rows affected (0.01 sec)
+postgres=# CREATE ROLE reporting LOGIN PASSWORD '⟦winter is coming⟧';\\nCREATE ROLE
+INSERT INTO users (name, email, password) VALUES ('ada', 'ada%at%corp.test', '⟦letmein!⟧');
+UPDATE accounts SET pin = '⟦4821⟧' WHERE id = 17;
+The PIN of the door next to the server room is ⟦7730⟧#.
+my 2fa backup codes are ⟦8f3k-22lm⟧, please keep them out of the repo
+Recovery codes:\\n  1. ⟦48213 99210⟧\\nKeep these somewhere safe.
+use admin/⟦admin123!⟧ to get into grafana
+login: operator\\nPassword: ⟦falcon heavy⟧\\nLast login: Tue Mar  4 09:12:51 from 10.0.0.4
+curl -s -u jenkins:⟦buildsrus⟧ https://ci.corp.test/job/app/build
+curl -H 'X-Api-Key: ⟦pelican-brief-94⟧' https://api.corp.test/v1/items
+curl -b "session=⟦s%3AzKq81mVtY.9LmQ2p7Wx⟧" https://app.corp.test/me
+Set-Cookie: sid=⟦f9d1c0a772be4e18⟧; Path=/; HttpOnly
+wget --http-user=ftpbot --http-password=⟦greenhouse⟧ https://files.corp.test/dump.tar
+sshpass -p ⟦orangejuice⟧ ssh root%at%10.1.2.3
+mysqldump -u root -p⟦toor123⟧ shop > shop.sql
+PGPASSWORD=⟦marmalade⟧ psql -h db -U app
+redis-cli -a ⟦cachemoney⟧ ping
+mongodb://svc:⟦pineapple⟧%at%mongo.corp.test:27017/app?authSource=admin
+jdbc:oracle:thin:scott/⟦tiger99⟧%at%//db.corp.test:1521/ORCL
+Server=tcp:sql.corp.test,1433;Database=app;User ID=app;Password=⟦Blue;Sky⟧
+amqp://guest:⟦rabbit-hole⟧%at%mq.corp.test/
+database:\\n  host: db.corp.test\\n  user: app\\n  password: ⟦strawberry fields⟧
+smtp:\\n  username: noreply%at%corp.test\\n  password: >-\\n    ⟦lavender haze in june⟧\\n  port: 587
+auth:\\n  basic:\\n    - ada:⟦lighthouse7⟧
+[mail]\\nuser = bot\\npass = ⟦quietstorm⟧
+machine api.corp.test login ci password ⟦wonderwall⟧
+db.corp.test:5432:app:app:⟦peppermint⟧
+spring.datasource.password=⟦cinnamon⟧
+export MAIL_PASS="⟦walnut tree⟧"
+DB_PASSWORD='⟦two words⟧'
+config = {"user": "root", "password": "⟦open sesame⟧", "timeout": 30}
+User(name='ada', password='⟦butterscotch⟧', is_admin=True)
+>>> os.environ["SMTP_PASS"]\\n'⟦gingerbread⟧'
+>>> getpass.getpass()\\nPassword:\\n'⟦moonraker⟧'
+conn = psycopg2.connect("dbname=app user=app password=⟦harvestmoon⟧ host=db")
+conn = pymysql.connect(host="db", user="root", passwd="⟦seashell⟧", db="shop")
+const client = new Client({ user: 'app', host: 'db', password: '⟦maplesyrup⟧' })
+await page.fill('#password', '⟦Tr0ub4dor⟧');
+await page.type('input[name=password]', '⟦velvet underground⟧')
+cy.get('[name=pwd]').type('⟦honeycomb42⟧')
+driver.find_element(By.ID, "password").send_keys("⟦raspberry⟧")
+http POST :8000/login username=ada password=⟦thunderbolt⟧
+POST /login HTTP/1.1\\nContent-Type: \
+application/x-www-form-urlencoded\\n\\nusername=ada&password=⟦silver+bullet⟧&remember=1
+{"username": "ada", "pwd": "⟦daffodil⟧"}
+<add key="SmtpPassword" value="⟦snowdrop⟧" />
+<user username="tomcat" password="⟦bluebird⟧" roles="manager-gui"/>
+htpasswd -b .htpasswd ada ⟦cloudberry⟧
+echo "ada:⟦nightingale⟧" | sudo chpasswd
+openssl enc -aes-256-cbc -in x -out y -k ⟦bananabread⟧
+openssl pkcs12 -export -in c.pem -out c.p12 -passout pass:⟦dragonfly⟧
+zip -P ⟦icecream⟧ backup.zip dump.sql
+7z x archive.7z -p⟦kingfisher⟧
+keytool -genkey -storepass ⟦changeit2024⟧ -alias app
+ansible-playbook site.yml -e ansible_become_pass=⟦redwood⟧
+net use Z: \\\\nas\\share ⟦hedgehog⟧ /user:corp\\ada
+| user  | password      | role  |\\n|-------|---------------|-------|\\n| ada   | ⟦springtime⟧    | admin |
+name,login,password\\nAda,ada,⟦goldfinch⟧
+Username   Password\\n--------   --------\\nada        ⟦blackbird⟧
+user: ada\\npw: ⟦hunter2summer⟧
+creds are ada and ⟦marigold99⟧
+credentials: ada / ⟦hummingbird⟧
+you can log in with ada%at%corp.test and ⟦password1234⟧
+I changed the root password to ⟦velociraptor⟧ this morning
+set the admin password to "⟦purple rain⟧" and restart
+the old password was ⟦summer2019⟧, new one is the same with 2020
+password's ⟦monkey business⟧
+passwd = ⟦tulip⟧
+The vault master password: ⟦every good boy deserves fudge⟧
+just type ⟦swordfish⟧ when it asks for the password
+When prompted for a password enter ⟦cucumber⟧
+it asked for my PIN so I gave it ⟦9051⟧
+my apple id code is ⟦119482⟧, enter it quickly
+the otp secret is ⟦JBSWY3DPEHPK3PXP⟧
+otpauth://totp/Corp:ada?secret=⟦KRSXG5CTMVRXEZLU⟧&issuer=Corp
+seed phrase: ⟦abandon lunar crisp velvet ocean tiger maple ribbon fossil hazard jungle wagon⟧
+SSN on the test account is real: ⟦078-05-1120⟧
+card 4929 1234 5678 9012 cvv ⟦737⟧
+the api key we use for maps is ⟦b7c1e0f2a9d84c33⟧
+here's my token ⟦k3J9pLq2Zx8vTn5R⟧ can you test the endpoint
+bearer ⟦9d8f7a6b5c4e3d2f1a0b⟧
+Authorization: Basic ⟦YWRhOmxpZ2h0aG91c2U=⟧
+https://app.corp.test/reset?token=⟦a81Kd02lqPz7⟧
+https://ada:⟦wildflower⟧%at%git.corp.test/app.git
+git clone https://oauth2:⟦tok-9x2l4m6n8p⟧%at%git.corp.test/app
+https://hooks.corp.test/in/⟦T0Q9ZPL3/B88XYZ12/pQ4rS7tU9wX2⟧
+TICKET-482: customer cannot log in. Tried with their password (⟦Fluffy2011⟧) and got 403.
+> what's the sudo pw?\\n⟦bumblebee⟧
+Ada: what is the db password again?\\nBen: ⟦chocolate teapot⟧
+snmp-server community ⟦corpread⟧ RO
+enable secret 0 ⟦routermaster⟧
+wpa_passphrase homenet ⟦greenlantern⟧
+network={\\n  ssid="homenet"\\n  psk="⟦tiger lily pond⟧"\\n}
+const char* WIFI_PASS = "⟦sugarcane⟧";
+#define WIFI_PASSWORD "⟦coffee beans⟧"
+Das Passwort für den Testserver ist ⟦Sommerwiese⟧.
+Kennwort: ⟦Apfelkuchen⟧
+Zugangsdaten: Benutzer admin, Passwort ⟦geheim123⟧
+die PIN für die Tür lautet ⟦4471⟧
+melde dich mit admin / ⟦Sonnenblume⟧ an
+Das WLAN-Passwort lautet "⟦vier alte Hasen⟧", bitte im Skript eintragen
+hab das Root-Passwort auf ⟦Donnerstag7⟧ geändert
+Le mot de passe de la base est ⟦tournesol⟧
+mdp : ⟦Papillon75⟧
+connecte-toi avec admin et le mot de passe ⟦fromage blanc⟧
+le code PIN est ⟦2580⟧
+identifiant: ada, mot de passe: ⟦coccinelle⟧
+j'ai mis le mot de passe à ⟦marseille13⟧
+La contraseña del servidor es ⟦girasol⟧
+clave: ⟦mariposa22⟧
+usuario admin, contraseña ⟦perro verde⟧
+entra con ada y la clave ⟦sandía⟧
+el PIN de la tarjeta es ⟦6604⟧
+cambia la contraseña a ⟦invierno2023⟧ por favor
+{"contraseña": "⟦luciérnaga⟧"}
 """
 
 STAYS = """
@@ -869,6 +999,256 @@ rsync -u ada -p 10.0.0.1::mod
 created_at: 2026-11-28T10:00:00Z
 token_created_at=1764324000
 format: PAT 12 of the survey
+commit 3f786850e387550fdab836ed7e6dc881de23001b
+sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08
+request id 7b0c9a5e-2f1d-4c83-9a7e-1c2d3e4f5a6b failed
+index 83db48f..bf2a1c9 100644
+resolved "https://registry.npmjs.org/lodash/-/lodash-4.17.21.tgz#679591c564c3bffaae8454cf0b3df370c3d6911c"
+def login(user: str, password: str) -> bool:
+password: str | None = None
+password = Column(String(128), nullable=False)
+password = models.CharField(max_length=128)
+password = request.form["password"]
+password = os.environ["DB_PASSWORD"]
+password = getpass.getpass("Password: ")
+const password = useRef(null)
+const { username, password } = req.body;
+let password = event.target.value
+if password != confirm_password:
+password_hash = bcrypt.hashpw(password.encode(), bcrypt.gensalt())
+hashed = argon2.hash(password)
+user.set_password(form.password.data)
+assert "password" not in response.json()
+raise ValueError("password is required")
+"password is too short (minimum is 8 characters)"
+The password is stored hashed with bcrypt.
+Your password is wrong, try again.
+password is required
+the password is optional in this endpoint
+the password is read from the environment
+password is incorrect
+Password must contain at least one digit
+Password reset email sent
+Password authentication failed for user "app"
+FATAL:  password authentication failed for user "postgres"
+Permission denied (publickey,password).
+Access denied for user 'root'%at%'localhost' (using password: YES)
+sudo: a password is required
+[sudo] password for ada:
+Enter passphrase for key '/home/dev/.ssh/id_ed25519':
+Enter passphrase (empty for no passphrase):
+Password: ********
+password: "********"
+Password:\\nPassword:\\nsu: Authentication failure
+Password for ada%at%corp.test:
+New password: \\nRetype new password: \\npasswd: password updated successfully
+DB_PASSWORD=changeme
+DB_PASSWORD=
+DB_PASSWORD=<your password>
+DB_PASSWORD=${DB_PASSWORD}
+DB_PASSWORD=$(pass show db)
+password: ${{ secrets.DB_PASSWORD }}
+password: "{{ vault_db_password }}"
+password: !vault |
+password: {{ .Values.db.password }}
+password: ENC[AES256_GCM,data:...]
+password_file: /run/secrets/db_password
+password-store is empty
+passwordHash: true
+"password": null
+"password": "string"
+"password": "<password>"
+"password": true,
+"format": "password"
+<input type="password" name="password" placeholder="Password">
+<label for="password">Password</label>
+placeholder="Enter your password"
+type: password
+- name: password\\n  type: string\\n  required: true
+required: [username, password]
+username and password are both required
+enter your username and password
+Please enter a password for the new user
+When prompted for a password press enter
+use a strong password
+I forgot the password
+how do I change the password of a postgres user?
+we should rotate the password every month
+set the password via the UI
+set the password in the environment variable DB_PASSWORD
+set the password field to required
+the password field is missing a label
+the password column should be nullable
+rename password to secret_hash
+change the password to be optional
+change password validation to allow spaces
+the password prompt hangs on Windows
+the password check is flaky
+add a test for the wrong password
+password reset flow is broken
+the password was changed by the admin
+the password has expired
+passwords are compared in constant time
+the password should be at least 12 characters long
+the password should be hashed
+the password isn't validated
+password is not a valid keyword argument
+password is undefined
+password is None
+password is empty
+Password is: None
+password: required
+password: invalid
+password: optional
+password: hidden
+password: string;
+password: string
+password: text
+password: varchar(255)
+password: z.string().min(8)
+password: Joi.string().required()
+password: yes
+password: 12 chars min
+password: at least 12 characters
+password: see 1Password
+password: in the vault
+password: same as last time
+password: ask Ben
+password: [redacted]
+password: (none)
+password: n/a
+password: -
+pw: see wiki
+pwd
+pwd: /home/dev/app
+$ pwd\\n/home/dev/app
+cd $(pwd)/src
+OLDPWD=/home/dev
+PASS
+PASS tests/unit/test_login.py (3 tests)
+PASS src/auth/login.test.ts
+FAIL: test_password_is_hashed
+pass: 12, fail: 0
+pass rate: 98%
+2 passed, 1 failed
+first pass: lexer, second pass: parser
+pass the token to the handler
+we pass user and host to connect()
+all tests pass now
+token: Token
+token count: 18234
+total_tokens: 18234
+the token is expired
+the token is invalid
+the token is a JWT
+token refresh is broken
+the next token is a string literal
+tokens: IDENT, LPAREN, RPAREN
+const token = jwt.sign(payload, secret)
+const token = localStorage.getItem('token')
+token = tokenizer.next()
+secret = config.get("secret")
+secretRef: { name: db }
+secretName: tls-cert
+kubectl get secret db -o yaml
+the secret is mounted at /run/secrets
+the secret to fast tests is fixtures
+api_key = os.getenv("API_KEY")
+api key is missing
+API key: not set
+apiKey: string
+"apiKey": "YOUR_API_KEY"
+x-api-key: <key>
+Authorization: Bearer <token>
+Authorization: Basic <base64>
+curl -u user:password https://example.com
+curl -u "$USER:$PASS" https://api.corp.test
+postgres://user:password%at%localhost:5432/app
+postgres://user:pass%at%host/db
+redis://localhost:6379/0
+https://user%at%host/path
+git%at%github.com:corp/app.git
+ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ3 ada%at%laptop
+SHA256:uNiVztksCsDhcc0u9e8BgrJXVGjQ2l1d4vWn7s8Yx3Q ada%at%laptop
+PIN_LED 13
+pin: 13
+pin 13 is the LED
+#define BUTTON_PIN 27
+pinned to 4.2.1
+pin the version to 2.0
+pin: number
+the PIN must be 4 digits
+PIN is required
+enter your PIN
+code: 404
+exit code 137
+error code 1062
+the code is 200
+status code is 5021
+the code is in src/main.rs
+code review: 2 approvals
+zip code 94107
+port 5432 is in use
+verification code expired
+recovery codes are shown once
+backup code format: xxxx-xxxx
+the seed is 42
+random seed: 12345
+seed the database with users
+passphrase: the key's passphrase, if any
+passphrase is not set
+the login is slow
+login: POST /login
+login failed for user ada
+login form uses ada as the default user
+admin / user roles
+admin/users.py
+read/write
+and/or
+user/ada
+app/config.yml
+root%at%db1:~#
+ada%at%corp.test and ben%at%corp.test
+use React and TypeScript
+use make and gcc to build
+log in as admin and open settings
+log in with GitHub
+log in with ada and check the menu
+sign in with Google
+credentials are stored in the keyring
+credentials: include
+credentials: 'same-origin'
+credentials not found
+fetch(url, { credentials: "include" })
+data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk
+import { hashPassword } from "./password"
+from app.auth import PasswordHasher
+class PasswordField(forms.CharField):
+function validatePassword(password) {
+validate_password(password, user)
+password.length >= 8
+password.trim()
+PASSWORD_MIN_LENGTH = 12
+PASSWORD_RESET_TIMEOUT=3600
+PASSWORD_HASHERS = ["django.contrib.auth.hashers.Argon2PasswordHasher"]
+AUTH_USER_MODEL = "accounts.User"
+| password | string | yes | The user's password |
+| Field | Type |\\n|---|---|\\n| password | varchar(255) |\\n| email | text |
+SELECT id, password FROM users WHERE name = $1
+UPDATE users SET password = ? WHERE id = ?
+ALTER TABLE users ADD COLUMN password varchar(255) NOT NULL;
+CREATE USER app WITH PASSWORD :'pw';
+Das Passwort ist falsch
+Passwort vergessen?
+Das Passwort muss geändert werden
+Passwort: erforderlich
+Le mot de passe est incorrect
+Mot de passe oublié ?
+mot de passe : requis
+¿Olvidaste tu contraseña?
+la clave primaria es id
+clave: valor
+clave foránea: user_id
 """
 
 
@@ -887,6 +1267,8 @@ def texts_of(listing: str) -> list[tuple[str, list[str]]]:
         if "@" in text:
             secrets.append(_PASSWORDS[number % len(_PASSWORDS)])
             text = text.replace("@", secrets[-1])
+        secrets += re.findall("⟦(.+?)⟧", text)
+        text = text.replace("⟦", "").replace("⟧", "")
         for sign, meant in (("\\n", "\n"), ("\\t", "\t"), ("%at%", "@"), ("%three%", '"""')):
             text = text.replace(sign, meant)
         texts.append((text, secrets))
@@ -905,6 +1287,12 @@ def test_at_most_two_of_a_hundred_passwords_are_missed_in_sentences_commands_fil
         text for text, secrets in texts if not redact(text)[1] or any(s in redact(text)[0] for s in secrets)
     ]
     assert len(texts) >= 100 and len(missed) <= len(texts) * 0.02, missed
+
+
+def test_at_most_six_of_a_hundred_secrets_of_plain_words_are_missed():
+    texts = texts_of(IN_WORDS)
+    missed = [text for text, secrets in texts if any(secret in redact(text)[0] for secret in secrets)]
+    assert len(texts) >= 115 and len(missed) <= len(texts) * 0.06, missed
 
 
 def test_at_most_one_of_a_hundred_lookalikes_is_taken_for_a_secret():
