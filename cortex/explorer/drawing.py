@@ -83,9 +83,8 @@ def bar_chart(bars: Sequence[ChartBar], label: str) -> Markup:
     every = max(1, -(-len(bars) // 8))
     for at in range(0, len(bars), every):
         # In a narrow window, where words are drawn larger, every second one has room.
-        spare = at // every % 2 == 1
-        name = bars[at].short or bars[at].name
-        parts.append(_text(LEFT + step * (at + 0.5), HEIGHT - 6, name, "middle", "spare" if spare else ""))
+        name, kind = bars[at].short or bars[at].name, "spare" if at // every % 2 else ""
+        parts.append(_text(LEFT + step * (at + 0.5), HEIGHT - 6, name, "middle", kind))
     return _svg(parts, label, WIDE, has_links=any(bar.address for bar in bars))
 
 

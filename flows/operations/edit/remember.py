@@ -551,7 +551,8 @@ def _code_of(path: Path) -> str:
             text = content.decode("utf-8") if len(content) <= MAXIMUM_CODE_BYTES else ""
     except IsADirectoryError as error:
         raise UsageError(
-            f"{path} is a folder.", "Name a file. To list files that lack words: cortex index-code --changed"
+            f"{path} is a folder.",
+            f"Name a file. To list those that lack words: cortex index-code --changed {path}",
         ) from error
     except OSError as error:
         raise NotFound(f"{path} cannot be read: {error.strerror}.", "Check the path.") from error
