@@ -271,7 +271,7 @@ def _nothing(context: Context, project: str | None, archive: bool, *, is_known: 
 
 def _brief_lines(explanation: Explanation) -> Iterator[str]:
     shown, left_out = explanation.shown, explanation.left_out
-    yield f"{explanation.project.label}: {len(shown)} of {len(explanation.choices)} candidates are in."
+    yield f"{explanation.project.name}: {len(shown)} of {len(explanation.choices)} candidates are in."
     section = ""
     for choice in shown:
         if choice.section != section:
@@ -306,7 +306,7 @@ def _brief_as_dict(explanation: Explanation) -> dict[str, object]:
 
     return {
         "project_id": explanation.project.project_id,
-        "project": explanation.project.label,
+        "project": explanation.project.name,
         "shown": [choice_as_dict(choice) for choice in explanation.shown],
         "left_out": [choice_as_dict(choice) for choice in explanation.left_out],
     }
