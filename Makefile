@@ -43,7 +43,7 @@ install:  ## the command `cortex` for you, without uv or pipx; EXTRAS=report,s3 
 # uv takes the lock itself. pip takes the same versions from requirements.txt, which is exported whole from the lock, with
 # hashes: `--no-deps`, because a resolver has nothing to add, and that of pip 23 fails over `sqlalchemy[asyncio]`.
 $(VENV)/.installed: pyproject.toml requirements.txt
-	@echo "Setting up $(VENV) with all that tests need: 200 packages, 500 MB to download, 1.5 GB on disk, one to five minutes."
+	@echo "Setting up $(VENV) with all that tests need: 220 packages, 500 MB to download, 1.5 GB on disk, one to five minutes."
 ifeq ($(UV),)
 	$(call environment,$(VENV))
 	@echo "pip shows what it downloads, then says nothing for up to a minute while it unpacks."

@@ -94,10 +94,9 @@ def passages_violations(passages: pa.Table, scope: str) -> list[Violation]:
 
 def brief_violations(text: str, scope: str, policy: Policy, budget_tokens: int) -> list[Violation]:
     """Return what is wrong with a brief: over its budget, a secret in it, a private section."""
-    tokens_max = min(budget_tokens, int(policy.threshold("brief_max_tokens")))
     reasons = [f"secret: {kind}" for kind in kinds_of_secret(text)]
-    if tokens_in(text) > tokens_max or len(text) > policy.threshold("brief_max_chars"):
-        reasons.append(f"over its budget of {tokens_max} tokens")
+    if tokens_in(text) > budget_tokens or len(text) > policy.threshold("brief_max_chars"):
+        reasons.append(f"over its budget of {budget_tokens} tokens")
     if "<private>" in text.lower():
         reasons.append("text of a private section")
     return [Violation("brief", scope, reason) for reason in reasons]

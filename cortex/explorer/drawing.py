@@ -82,7 +82,9 @@ def bar_chart(bars: Sequence[ChartBar], label: str) -> Markup:
             parts.append(f"<g>{title}{column}</g>")
     every = max(1, -(-len(bars) // 8))
     for at in range(0, len(bars), every):
-        parts.append(_text(LEFT + step * (at + 0.5), HEIGHT - 6, bars[at].short or bars[at].name, "middle"))
+        # In a narrow window, where words are drawn larger, every second one has room.
+        name, kind = bars[at].short or bars[at].name, "spare" if at // every % 2 else ""
+        parts.append(_text(LEFT + step * (at + 0.5), HEIGHT - 6, name, "middle", kind))
     return _svg(parts, label, WIDE, has_links=any(bar.address for bar in bars))
 
 
@@ -115,8 +117,9 @@ def _grid(top: float, width: int, *, is_whole: bool = False) -> list[str]:
     return parts
 
 
-def _text(x: float, y: float, words: str, anchor: str) -> str:
-    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(words)}</text>'
+def _text(x: float, y: float, words: str, anchor: str, kind: str = "") -> str:
+    marks = f' class="{kind}"' if kind else ""
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"{marks}>{escape(words)}</text>'
 
 
 def _svg(parts: Sequence[str], label: str, width: int, *, has_links: bool = False) -> Markup:

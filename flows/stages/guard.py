@@ -326,7 +326,7 @@ def _outcome(run: Run, what: str) -> str:
 
 
 def _name_of(run: Run, scope: str) -> str:
-    return scope if scope == GLOBAL_SCOPE else run.store.projects.name_of(scope)
+    return scope if scope == GLOBAL_SCOPE else run.store.projects.label_of(scope)
 
 
 def _why(run: Run) -> str:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path, PurePosixPath
 from typing import assert_never
@@ -118,7 +118,8 @@ IDENTITIES = ("git", "root", "path")
 @dataclass(frozen=True)
 class Project:
     """
-    A project: `project_id` names its folder in the store, `paths` are the directories seen.
+    A project: `project_id` names its folder in the store, `paths` are the directories seen, `label` tells it
+    from others of its name; see `distinct_labels`.
 
     `merged` are the projects that a person merged into it; their directories are among `paths`.
     """
@@ -128,6 +129,7 @@ class Project:
     identity: str
     paths: tuple[str, ...]
     merged: tuple[str, ...] = ()
+    label: str = ""
 
 
 @dataclass(frozen=True)
@@ -242,22 +244,24 @@ class ProjectRegister:
         for path, (project_id, name, identity) in self._by_path.items():
             grouped.setdefault(self.canonical(project_id), []).append(path)
             own.setdefault(project_id, (name, identity))
-        projects = []
+        projects, places = [], {}
         for key, paths in grouped.items():
             name, identity = own.get(key, (key, "path:"))
             merged = tuple(self.parts_of(key)[1:])
             projects.append(Project(key, self._names.get(key, name), identity, tuple(sorted(paths)), merged))
-        return sorted(projects, key=lambda p: (p.name, p.project_id))
+            kind, _, place = identity.partition(":")
+            places[key] = min(paths) if kind == "root" else place
+        labels = distinct_labels({project.project_id: project.name for project in projects}, places)
+        labelled = (replace(project, label=labels[project.project_id]) for project in projects)
+        return sorted(labelled, key=lambda p: (p.name, p.project_id))
 
     def labels(self) -> dict[str, str]:
-        """Return project id → a name that tells it from the others; see `distinct_labels`."""
-        projects = self.all()
-        places = {}
-        for project in projects:
-            kind, _, place = project.identity.partition(":")
-            folder = project.paths[0] if project.paths else ""
-            places[project.project_id] = folder if kind == "root" else place
-        return distinct_labels({project.project_id: project.name for project in projects}, places)
+        """Return project id → a name that tells it from the others."""
+        return {project.project_id: project.label for project in self.all()}
+
+    def label_of(self, project_id: str) -> str:
+        """Return what tells a project from the others, the id itself where it has none."""
+        return self.labels().get(project_id, project_id)
 
     def offers(self) -> list[Offer]:
         """

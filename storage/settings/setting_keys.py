@@ -157,8 +157,6 @@ def _decimal(text: str) -> float | str:
         return text
 
 
-MAXIMUM_BRIEF_TOKENS = 3_000  # spec 11.2
-
 KEYS = (
     Key(
         "capture.excluded_projects",
@@ -179,7 +177,7 @@ KEYS = (
         0,
         "tokens",
         "token budget of a brief; 0 means 500, or 1,000 if a language model reads sessions",
-        high=MAXIMUM_BRIEF_TOKENS,
+        high=3_000,  # spec 11.2
         per_project=True,
     ),
     Key(

@@ -112,12 +112,11 @@ class BriefBudget:
     ) -> None:
         """Start with the whole budget; `kept_tokens` of the budget are kept free until `open_kept`."""
         frame = framed(project_name, [])
-        budget = min(budget_tokens, int(policy.threshold("brief_max_tokens")))
         self.policy = policy
         self.kept_tokens = kept_tokens
-        self.free_tokens = budget - tokens_in(frame) - kept_tokens
+        self.free_tokens = budget_tokens - tokens_in(frame) - kept_tokens
         self.free_chars = int(policy.threshold("brief_max_chars")) - len(frame)
-        self.free_decision_tokens = int(budget * policy.threshold("brief_decision_share"))
+        self.free_decision_tokens = int(budget_tokens * policy.threshold("brief_decision_share"))
         self.lines: list[LineCandidate] = []
         self._has_newer_left_out = False  # a decision of the last sessions: no older one is told in full
 

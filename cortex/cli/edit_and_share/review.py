@@ -8,6 +8,7 @@ import click
 
 from cortex.cli.answer import PROJECT_OPTION, Answer, command, prints_json
 from cortex.transforms.errors import UsageError
+from cortex.transforms.words.ages import counted
 from cortex.transforms.words.sentences import excerpt
 
 if TYPE_CHECKING:
@@ -98,16 +99,20 @@ def _resolved(resolution: Resolution) -> Answer:
 
 
 def _listed(reviews: Sequence[ProjectReview]) -> Answer:
-    lines = [line for each in reviews for line in _review_lines(each)]
+    busy = [each for each in reviews if each.items]
+    lines = [line for each in (reviews if len(reviews) == 1 else busy) for line in _review_lines(each)]
+    if len(busy) < len(reviews) > 1:
+        idle = len(reviews) - len(busy)
+        lines.append(f"Nothing to settle in {counted(idle, 'other project' if busy else 'project')}.")
     how = "Settle one: cortex review --accept ID, or --keep ID to leave it for good; one by one: --ask"
-    hints = [how] if any(each.items for each in reviews) else []
+    hints = [how] if busy else []
     return Answer({"projects": [_as_dict(each) for each in reviews]}, lines, hints)
 
 
 def _as_dict(review: ProjectReview) -> dict[str, object]:
     return {
         "project_id": review.project.project_id,
-        "project": review.project.name,
+        "project": review.project.label,
         "items": [
             {
                 "id": item.item_id,
@@ -125,7 +130,7 @@ def _as_dict(review: ProjectReview) -> dict[str, object]:
 
 def _review_lines(review: ProjectReview) -> Iterator[str]:
     counts = [f"{sum(i.kind == kind for i in review.items)} {plural}" for kind, plural in PLURALS.items()]
-    yield f"{review.project.name}: {', '.join(counts)}"
+    yield f"{review.project.label}: {', '.join(counts)}"
     for item in review.items:
         yield from _item_lines(item)
 

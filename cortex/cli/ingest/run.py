@@ -218,7 +218,7 @@ def index_code(
         return Answer(
             {"files": [{"path": path, "state": state} for path, state in states]},
             lines or ["All indexed files are up to date."],
-            [hint] if lines else [],
+            [hint if lines else "To list those that are not indexed: cortex index-code --changed FOLDER"],
         )
     if many == bool(paths) or len(paths) > 1:
         raise UsageError(

@@ -75,7 +75,7 @@ def setup(context: Context, yes: bool, writer: str | None) -> Iterator[Answer]:
         yield _read_first(context, done)
     for name in agreed:
         if name == HOOKS:
-            yield _hooks_in_place(context)
+            yield _hooks_in_place(context, surroundings)
         elif name == TOOLS:
             yield _tools_in_place(surroundings)
         elif name == READ:
@@ -177,10 +177,10 @@ def _agreed(steps: dict[str, str], yes: bool) -> list[str]:
     return list(steps) if answer == YES else []
 
 
-def _hooks_in_place(context: Context) -> Answer:
+def _hooks_in_place(context: Context, surroundings: Surroundings) -> Answer:
     from cortex.flows.operations.maintain import setup
 
-    if not prints_json():
+    if surroundings.program and not prints_json():
         say("Hooks: asking Claude Code to install the plugin …")
     in_place = setup.put_hooks_in_place(context)
     return Answer({}, [f"Hooks: {in_place.place}."], warnings=[in_place.note] if in_place.note else [])

@@ -248,7 +248,7 @@ def narrowed(context: Context, roles: CallerRoles, needed: str) -> Context:
 def _check_role(context: Context, roles: CallerRoles, scope: str, needed: str) -> None:
     if not roles.allows(scope, needed):
         is_global = scope == GLOBAL_SCOPE
-        name = "what holds everywhere" if is_global else context.open_store().projects.name_of(scope)
+        name = "what holds everywhere" if is_global else context.open_store().projects.label_of(scope)
         raise RoleMissing(name, roles.role(scope), MIN_ROLE[needed])
 
 

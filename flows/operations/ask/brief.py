@@ -90,7 +90,7 @@ def on_branch(context: Context, briefs: Sequence[Brief], branch: str) -> list[Br
     for each in briefs:
         paths = store.projects.paths_of(each.project_id)
         if each.project_id not in known and not has_branch(paths, branch):
-            name = store.projects.name_of(each.project_id)
+            name = store.projects.label_of(each.project_id)
             raise NotFound(f"{name} has no branch '{branch}'.", "Give a branch of it: git branch --list")
     return [
         replace(each, text=catalogue.text_on_branch(each.project_id, branch, each.text)) for each in briefs

@@ -58,7 +58,7 @@ def expand(context: Context, target: str, *, project: str | None = None) -> Expa
     except NotFound:
         row = None
     if row is not None:
-        return Expanded(MEMORY, [row], store.projects.name_of(row["project_id"]))
+        return Expanded(MEMORY, [row], store.projects.label_of(row["project_id"]))
     word = typed_id(target)
     tables = [
         store.tables.open(scope, "passages").read(_OF_TURN) for scope in scopes_of(context, store, project)
@@ -71,7 +71,7 @@ def expand(context: Context, target: str, *, project: str | None = None) -> Expa
     texts = {row["passage_id"]: row["text"] for row in rows}
     if len(texts) > 1:
         raise several(word, "turns", texts)
-    return Expanded(TURN, rows, store.projects.name_of(rows[0]["project_id"]))
+    return Expanded(TURN, rows, store.projects.label_of(rows[0]["project_id"]))
 
 
 def _begin_with(word: str, passages: pa.Table) -> list[Row]:

@@ -368,7 +368,7 @@ def reflect(
         meant = projects_of(context, store, project)
     points = [point for each in meant for point in points_about(run, each.project_id)]
     points.sort(key=lambda point: POINT_KINDS.index(point.kind))
-    names = {each.project_id: each.name for each in store.projects.all()}
+    names = store.projects.labels()
     if not question.strip():
         return Reflection(points, names)
     # One by one: each statement of the answer cites a memory with its own day, status and author.
@@ -492,7 +492,7 @@ def infer(
         replace(step, outcomes=tuple(row for row in outcomes if row["memory_id"] == step.memory_id))
         for step in chain
     ]
-    names = {each.project_id: each.name for each in store.projects.all()}
+    names = store.projects.labels()
     if not narrated:
         return Inference(target, chain, CitedAnswer(_statements(chain), BY_RULES, _NOT_ASKED), names)
     return Inference(target, chain, _narrative(context, store, scopes[0], target, chain), names)

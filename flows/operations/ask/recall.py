@@ -90,7 +90,7 @@ def recall(
     if store.is_empty and not store.journal.waiting():
         raise NotFound(f"the store at {context.home} is empty.", "Fill it: cortex backfill")
     scopes = scopes_of(context, store, project, all_projects=all_projects)
-    names = {each.project_id: each.name for each in store.projects.all()}
+    names = store.projects.labels()
     depth = max(depth, skip + limit)
     if as_of is not None:
         # Imported here: what makes the tables of an earlier day takes half a second to import.

@@ -296,7 +296,7 @@ def _where(context: Context, store: Store, project: str | None) -> str:
     here = store.projects.known(str(context.folder))
     if project is None and here is None:
         return "for all projects (this folder belongs to none; name one with --project)"
-    name = project or store.projects.labels().get(here or "", here)
+    name = project or store.projects.label_of(here or "")
     return f"of {name} or for all projects"
 
 

@@ -113,7 +113,7 @@ def remember(
         memory_type=entry.memory_type,
         outcome="remembered" if known is None else "reworded" if known.says_more else "reinforced",
         applied=apply_now(context, APPLY),
-        project=store.projects.name_of(scope),
+        project=store.projects.label_of(scope),
         contradicts=contradicts,
         redacted=redact(without_private(text))[1],
     )
@@ -275,7 +275,7 @@ def _reinforced(context: Context, store: Store, known: Known, row: Row) -> Learn
     holder = str(row["project_id"])
     store.journal.write(Recall([known.memory_id], []).to_row(holder, recorded_at=context.now, actor="learn"))
     applied = apply_now(context, APPLY)
-    name = store.projects.name_of(holder)
+    name = store.projects.label_of(holder)
     return Learned(known.memory_id, known.memory_type, known.text, name, "reinforced", (), applied)
 
 
@@ -293,7 +293,7 @@ def _contradiction(contradicted: dict[str, str], memories: pa.Table) -> Decision
     words = excerpt(str(_row_of(name, memories)["text"]), 160)
     more = f" and {len(contradicted) - 1} more" if len(contradicted) > 1 else ""
     return DecisionContradicted(
-        f"nothing was learned: it contradicts the decision {name[:12]}{more}: {words}",
+        f'nothing was learned: it contradicts the decision {name[:12]}{more}: "{words}".',
         "Keep both for the review with --anyway, or put the new one in its place: cortex supersede",
     )
 
@@ -551,7 +551,8 @@ def _code_of(path: Path) -> str:
             text = content.decode("utf-8") if len(content) <= MAXIMUM_CODE_BYTES else ""
     except IsADirectoryError as error:
         raise UsageError(
-            f"{path} is a folder.", "Name a file. To list files that lack words: cortex index-code --changed"
+            f"{path} is a folder.",
+            f"Name a file. To list those that lack words: cortex index-code --changed {path}",
         ) from error
     except OSError as error:
         raise NotFound(f"{path} cannot be read: {error.strerror}.", "Check the path.") from error

@@ -128,7 +128,7 @@ def _projects(context: Context) -> Mapping[str, str]:
     store = context.open_store()
     replies = store.lake.read(REPLIES, columns=["request_id", "project_id"])
     return {
-        row["request_id"]: store.projects.name_of(store.projects.canonical(row["project_id"]))
+        row["request_id"]: store.projects.label_of(store.projects.canonical(row["project_id"]))
         for row in replies.to_pylist()
     }
 

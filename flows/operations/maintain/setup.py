@@ -607,7 +607,7 @@ def brief_to_show(context: Context) -> ShownBrief | None:
         if text := store.published.brief(project_id):
             is_read = run.is_read_by_model(project_id)
             written_by = context.settings.models.writer_model if is_read else "rules"
-            name = store.projects.name_of(project_id)
+            name = store.projects.label_of(project_id)
             return ShownBrief(name, len(ends[project_id]), text, written_by)
     return None
 

@@ -101,7 +101,7 @@ def plan_push(context: Context) -> list[ProjectPush]:
         shared = _shared(context, store, project_id, left_out) if project_id in chosen else []
         after = {each.memory.statement for each in shared}
         content = snapshot_text(shared).encode() if project_id in chosen else None
-        name = store.projects.name_of(project_id)
+        name = store.projects.label_of(project_id)
         counts = (len(shared), len(after - before), len(before - after))
         pushes.append(ProjectPush(project_id, name, *counts, dict(left_out), content))
     return pushes
@@ -148,7 +148,7 @@ def pull(context: Context) -> tuple[list[ProjectPull], Applied]:
         ]
         if project_id == whole or facts or held or refusals:
             counts = len(facts), len(facts.keys() - held.keys()), len(held.keys() - facts.keys())
-            pulls.append(ProjectPull(project_id, store.projects.name_of(whole), *counts, dict(refusals)))
+            pulls.append(ProjectPull(project_id, store.projects.label_of(whole), *counts, dict(refusals)))
     for row in rows:
         store.journal.write(row)
     if not rows:
@@ -235,7 +235,7 @@ def _check_roles(place: SharePlace, store: Store, project_ids: Iterable[str], ne
     for project_id in sorted(project_ids) if members else ():
         if members and not members.allows(place.member, project_id, needed):
             role = members.role(place.member, project_id)
-            raise RoleMissing(store.projects.name_of(project_id), role, needed)
+            raise RoleMissing(store.projects.label_of(project_id), role, needed)
     return members
 
 

@@ -52,6 +52,18 @@ def test_a_name_that_two_projects_have_is_refused_with_both_and_one_that_tells_t
     assert "The north gauge" in out and "The south gauge" not in out
 
 
+def test_answers_name_each_project_by_what_tells_it_from_its_namesake(cortex, namesakes):
+    gauge = memory_named(cortex, "south", "south/gauge")
+    for words in (
+        ["recall", "--all-projects", "when is the south gauge read"],
+        ["show", gauge],
+        ["review", "--project", "south/gauge"],
+        ["remember", "--project", "south/gauge", "The south gauge is made of brass."],
+    ):
+        assert "south/gauge" in cortex(*words).out, words
+    assert cortex("review").out == "Nothing to settle in 3 projects.\n"
+
+
 def test_projects_to_share_are_chosen_by_name(cortex, namesakes):
     subprocess.run(
         ["git", "-C", str(namesakes / "north" / "gauge"), "config", "user.name", "Ada"], check=True

@@ -5,11 +5,13 @@ import threading
 import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from cortex.explorer.drawing import ChartBar, bar_chart
 from cortex.explorer.server import listen, serve_pages
 from cortex.explorer.views import NAVIGATION
 from cortex.flows.context import Context
@@ -150,6 +152,25 @@ def test_no_page_has_a_barrier_or_needs_to_be_moved_sideways(site, chromium, loo
             if broken or width > 0:
                 barriers[address] = (broken, width)
     assert barriers == {}
+
+
+@pytest.mark.parametrize("width", [320, 640, 1280])
+def test_the_words_below_a_chart_keep_apart_and_within_its_card(site, chromium, width):
+    bars = [ChartBar(f"2025-{month:02}", month) for month in range(1, 16)]
+    for page in opened(site, chromium, viewport={"width": width, "height": 400}):
+        page.goto("/timeline")
+        page.evaluate(
+            "html => document.querySelector('.card').innerHTML = html", str(bar_chart(bars, "bars"))
+        )
+        boxes = page.evaluate(
+            """[...document.querySelector(".card").querySelectorAll("text[text-anchor=middle]")]
+              .map((each) => each.getBoundingClientRect()).filter((box) => box.width)
+              .map((box) => [box.left, box.right])"""
+        )
+        assert len(boxes) >= 4
+        assert all(right < left for (_, right), (left, _) in pairwise(boxes))
+        card = page.locator(".card").first.bounding_box()
+        assert boxes[-1][1] <= card["x"] + card["width"]
 
 
 def test_nothing_hostile_acts_on_any_page(site, page):

@@ -1,9 +1,13 @@
 """The hosted embedder asks for the right vectors and never lets a key or a library's error out."""
 
+import json
 import sys
+import threading
 from collections.abc import Sequence
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import SimpleNamespace
 from typing import Any
+from urllib.parse import urlsplit
 
 import numpy as np
 import pytest
@@ -90,3 +94,62 @@ def test_no_secret_leaves_the_machine_whoever_asks() -> None:
     embedder = VoyageEmbedder(answering(asked))
     embedder.embed(["why does ghp_" + "a1B2" * 9 + " fail?"], as_query=True)
     assert asked[0]["texts"] == ["why does [REDACTED:github-token] fail?"]
+
+
+class Service(BaseHTTPRequestHandler):
+    """Voyage AI on loopback: a vector for each text; to `refuse` a refusal that quotes the key."""
+
+    asked: list[dict[str, Any]]
+
+    def do_POST(self) -> None:
+        """Answer one request for vectors."""
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        self.asked.append({**body, "path": self.path, "authorization": self.headers["Authorization"]})
+        is_refused = "refuse" in body["input"]
+        rows = [
+            {"object": "embedding", "embedding": [float(len(text))] + [1.0] * (DIMENSIONS - 1), "index": at}
+            for at, text in enumerate(body["input"])
+        ]
+        answer: dict[str, Any] = {"object": "list", "data": rows, "usage": {"total_tokens": 7}}
+        if is_refused:
+            answer = {"detail": f"refused: {self.headers['Authorization']}"}
+        content = json.dumps(answer).encode()
+        self.send_response(401 if is_refused else 200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    def log_message(self, *words: object) -> None:
+        """Say nothing."""
+
+
+def test_the_librarys_own_client_is_understood_on_loopback(monkeypatch: pytest.MonkeyPatch) -> None:
+    voyageai = pytest.importorskip("voyageai", reason="the library 'voyageai' is not installed")
+    import requests
+
+    Service.asked = []
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Service)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+
+    class Loopback(requests.Session):
+        def request(self, method: Any, url: Any, *words: Any, **chosen: Any) -> requests.Response:
+            here = f"http://127.0.0.1:{server.server_port}{urlsplit(url).path}"
+            return super().request(method, here, *words, **chosen)
+
+    monkeypatch.setattr(voyageai, "requestssession", Loopback)
+    try:
+        embedder = voyage.connect("pa-secret")
+        vectors = embedder.embed(["a fact", "a longer fact"])
+        assert vectors.shape == (2, DIMENSIONS) and vectors[1, 0] > vectors[0, 0]
+        embedder.embed(["a question"], as_query=True)
+        first, second = Service.asked
+        assert first["authorization"] == "Bearer pa-secret" and first["path"].endswith("/embeddings")
+        assert (first["model"], first["output_dimension"]) == (voyage.MODEL, DIMENSIONS)
+        assert (first["input_type"], second["input_type"]) == ("document", "query")
+        with pytest.raises(ModelUnavailable) as raised:
+            embedder.embed(["refuse"])
+        assert "pa-secret" not in str(raised.value)
+    finally:
+        server.shutdown()
+        server.server_close()

@@ -3,6 +3,8 @@
 import math
 from collections import Counter
 from datetime import UTC, datetime, timedelta
+from itertools import permutations
+from operator import itemgetter
 
 import pyarrow as pa
 import pytest
@@ -307,6 +309,17 @@ def test_confidence_centrality_and_rank_are_fractions(store, pairs, now):
         assert 0 <= row["confidence"] <= row["initial_confidence"]
         assert 0 <= row["centrality"] <= 1
         assert 0 <= row["rank"] <= 1 + 1e-12
+
+
+@QUICK
+@given(stores, links, instants)
+def test_what_has_at_least_as_much_of_everything_ranks_at_least_as_high(store, pairs, now):
+    rows = aged(table(store), now, [edge(*pair) for pair in pairs]).values()
+    parts = itemgetter("confidence", "priority", "centrality", "access_count")
+    for more, less in permutations(rows, 2):
+        is_at_least = all(left >= right for left, right in zip(parts(more), parts(less), strict=True))
+        if more["project_id"] == less["project_id"] and is_at_least:
+            assert more["rank"] >= less["rank"] - 1e-12
 
 
 def test_ageing_scope_by_scope_equals_ageing_all():

@@ -1,5 +1,7 @@
 """Linking: true neighbours found in made data, relations named by rule, and the replay laws."""
 
+from itertools import combinations
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -393,6 +395,22 @@ def test_blocks_of_any_size_give_the_neighbours_of_the_whole_matrix(count, seed,
     # Similarities are rounded to four decimals; if that is a close call, either neighbour may be in.
     for left, right in found ^ expected:
         assert min(abs(exact[left, right] - last[[left, right]])) < 2e-4
+
+
+@QUICK
+@given(st.integers(1, 30), st.integers(0, 2**31))
+def test_a_cosine_is_the_same_both_ways_one_for_twins_and_never_beyond_one(count, seed):
+    matrix = np.random.default_rng(seed).normal(size=(count, 8))
+    matrix = (matrix / np.linalg.norm(matrix, axis=1, keepdims=True)).astype(np.float32)
+    matrix = np.vstack([matrix, matrix[:1]])  # the last row is the first one's twin
+    near, back = (near_rows(rows, floor=-1.0, neighbours=count, cells=64) for rows in (matrix, matrix[::-1]))
+    cosine = dict(zip(zip(near.left, near.right, strict=True), near.cosine, strict=True))
+    mirrored = zip(count - back.right, count - back.left, strict=True)
+    other = dict(zip(mirrored, back.cosine, strict=True))
+    assert set(cosine) == set(combinations(range(count + 1), 2))
+    assert cosine == pytest.approx(other)
+    assert cosine[0, count] == pytest.approx(1)
+    assert all(abs(value) <= 1 + 1e-6 for value in cosine.values())
 
 
 def test_made_clusters_are_linked_within_and_not_across():
