@@ -69,8 +69,8 @@ _AFTER_LEAD = "*_`) "
 # but with fewer words that carry a topic it is "commit" or "thanks".
 _MIN_QUOTE_CHARS = 120
 _MIN_TOPICS = 3
-# The same of what followed a result ("Done, all tests pass" tells how it ended), and of the assistant's where hardly
-# another bears more on the message: of 426 facts in seven sets of tasks brief and notes hold 274, before 268.
+# The same of what followed a result ("Done, all tests pass" tells how it ended), and of the assistant's where
+# hardly another bears more: of 426 facts in seven sets of tasks brief and notes hold 274, before 268.
 _MIN_OUTCOME_CHARS, _MIN_TOPICS_OF_REPLY, _NEARLY_BEST = 60, 2, 0.75
 _FACT_CHARS = 300
 _WHY_CHARS = 160
