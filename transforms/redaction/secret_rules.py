@@ -364,7 +364,7 @@ _FOR = (
 )
 _IS = (
     r"\s*(?:=|:|：|は|是|为|為|는|은|—|–)\s*|\s(?:→|->)\s+|['’]s\s+(?:still\s+|now\s+)?|\s+(?:is|was|"
-    r"(?:should|must|will) be|ist|war|lautet|es|era|est|è|é|är|er|jest|to|je|on)\s*:?\s+"
+    r"(?:should|must|will) be|ist|war|lautet|es|era|(?:c['’])?est|è|é|är|er|jest|to|je|on)\s*:?\s+"
 )
 _VALUE = rf"""(?:{QUOTE}|[「『“„«])?([^\s"'`\\<>(){{}},;「」『』“”„«»。、，]{{6,}})"""
 
@@ -789,7 +789,7 @@ _TO_SET = (
 )
 CLAUSES = (
     Rule("password", rf"(?i)(?:{_SURE})(?:{_FOR}|{QUOTE}|\s(?:here|again|there))?"
-        rf"(?:\s+(?:is|was|ist|war|lautet|es|era|est|était|è|é|är|er|jest|is now|will be|"
+        rf"(?:\s+(?:is|was|ist|war|lautet|es|era|(?:c['’])?est|était|è|é|är|er|jest|is now|will be|"
         rf"should be)\s*:?\s+|['’]s\s+){_REST}"
         rf"|has(?:ł|l)o(?:{_FOR})?\s+to\s+{_REST}",
         _SURE_PREFILTER, "clause", "the password is, in words"),
@@ -841,8 +841,10 @@ CLAUSES = (
 
 # Pairs and codes that have no such word near.
 _PAIRS_AND_CODES = (
-    Rule("pin", r"(?:\bPIN\b|\b(?i:pass ?code)\b)[^\n]{0,60}?[\s:=\"'(](\d{4,8}#?)(?:[^\w.:/-]|[.]?\s|[.]?$)",
-        r"\bPIN\b|(?i:pass ?code)",
+    Rule("pin", r"(?:(?:\bPIN\b|\b(?i:pass ?code)\b)[^\n]{0,60}?[\s:=\"'(]"
+        r"|(?i:\b(?:the|my|our|its|your) pin(?: (?:code|for|of|to)\b[^\n]{0,50}?)? is\s))"
+        r"(\d{4,8}#?)(?:[^\w.:/-]|[.]?\s|[.]?$)",
+        r"(?i)\bpin\b|pass ?code",
         "shape", "a PIN and the digits behind it"),
     Rule("pin", rf"(?i)\bpin{QUOTE_OR_NONE}\s*[:=]\s*{QUOTE}(\d{{4,8}}){QUOTE}", r"(?i)pin\W{1,5}\d", "shape",
         "a field called pin"),

@@ -222,6 +222,7 @@ la clave es @
 Le mot de passe est @
 Mot de passe : @
 Le mot de passe de la base est @
+Le mot de passe de la base de tests c'est @
 La password è @
 La parola d'ordine è @
 A senha é @
@@ -611,6 +612,7 @@ Le mot de passe de la base est ⟦tournesol⟧
 mdp : ⟦Papillon75⟧
 connecte-toi avec admin et le mot de passe ⟦fromage blanc⟧
 le code PIN est ⟦2580⟧
+the pin for the label printer's admin menu is ⟦739204⟧, put it into the script
 identifiant: ada, mot de passe: ⟦coccinelle⟧
 j'ai mis le mot de passe à ⟦marseille13⟧
 La contraseña del servidor es ⟦girasol⟧
@@ -763,6 +765,7 @@ Kennwort vergessen? Hier klicken
 La contraseña es obligatoria
 La contraseña es incorrecta
 la clave es entender el problema
+pin 4 of the header is 3300 mV
 la clave es el campo order_id2
 Le mot de passe est obligatoire
 Le mot de passe est haché avec bcrypt2
