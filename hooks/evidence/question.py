@@ -311,7 +311,7 @@ def certainty_of(
             by_meaning = _part(row.cosine, whole[0]) if row.cosine is not None else 0.0
             best = max(best, by_meaning + _part(row.share, whole[1]))
             has_vectors = has_vectors or row.cosine is not None
-            by_model = best - most * missing if has_vectors else 0.0
+            by_model = max(0.0, best - most * missing) if has_vectors else 0.0
         if by_model + by_words >= 1:
             return 1.0
     return by_model + by_words
