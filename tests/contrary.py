@@ -12,6 +12,11 @@ PLANTED = (
     ("Chose Celery over RQ for background jobs.", "Chose RQ over Celery for background jobs."),
     ("Deploy from GitHub Actions.", "Deployments go through Jenkins now, no longer through GitHub Actions."),
     ("Feature branches are squash-merged.", "Rebase feature branches instead of squashing them."),
+    ("We lint with ruff, not with flake8.", "We do not lint with ruff; we lint with flake8."),
+    (
+        "The web app is deployed on Fridays, never by hand.",
+        "We never deploy the web app on Fridays; deploy it by hand.",
+    ),
     ("The public API is GraphQL.", "The public API is plain REST."),
     ("Uploads are limited to 10 MB.", "Uploads are limited to 50 MB."),
     ("The worker retries a failed job 3 times.", "The worker retries a failed job 5 times."),

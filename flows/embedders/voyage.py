@@ -82,14 +82,14 @@ def connect(key: str) -> VoyageEmbedder:
     Raises ModelUnavailable if the `voyageai` library is not installed.
     """
     try:
-        import voyageai
+        from voyageai.client import Client
     except ImportError as missing:
         raise ModelUnavailable(
             "a Voyage key is set, but the library 'voyageai' is not installed.",
             f"{install_extra('voyage')}, or remove the key to use the local model.",
         ) from missing
-    retrying = voyageai.Client(api_key=key, max_retries=RETRIES, timeout=TIMEOUT_S)
-    quick = voyageai.Client(api_key=key, max_retries=QUESTION_RETRIES, timeout=QUESTION_TIMEOUT_S)
+    retrying = Client(api_key=key, max_retries=RETRIES, timeout=TIMEOUT_S)
+    quick = Client(api_key=key, max_retries=QUESTION_RETRIES, timeout=QUESTION_TIMEOUT_S)
     return VoyageEmbedder(retrying.embed, quick.embed)
 
 

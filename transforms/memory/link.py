@@ -698,6 +698,8 @@ def _contrary(a: _Side, b: _Side, rules: _Rules) -> str:
     # Whatever they leave, two that settle on the same are at odds by their measures alone.
     if not a.sides.chosen & b.sides.chosen and (rule := _contrary_choice(a, b, rules)):
         return rule
+    if _turns_around(a, b) or _turns_around(b, a):
+        return "negation"
     opposites = rules.vocabulary.opposites_in(a.main, b.main)
     differing = opposites | rules.measures.units.keys() if a.measures and b.measures else opposites
     first, second = a.main.without(differing), b.main.without(differing)
@@ -792,6 +794,13 @@ def _has_other_value_of_relation(a: SlotStems, b: SlotStems) -> bool:
 def _denies(a: _Side, b: _Side) -> bool:
     """Return whether `a` says not to what `b` says: "X, not Y" says nothing against X."""
     return bool((a.negated - b.negated) & b.fact.word_set)
+
+
+def _turns_around(a: _Side, b: _Side) -> bool:
+    """Return whether `b` denies what `a` is for: "ruff, not flake8" and "not ruff; flake8"."""
+    lost, first, second = a.sides.rejected, a.fact.word_set, b.fact.word_set
+    is_same = bool(lost) and nested(first, second) and len(first & second) > 1
+    return is_same and bool(b.negated - lost) and not lost & (b.negated | b.sides.rejected)
 
 
 def _measure_otherwise(a: _Side, b: _Side) -> bool:

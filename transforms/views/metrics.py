@@ -7,7 +7,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -225,7 +225,7 @@ def _decision(row: Row, vocabulary: Vocabulary, technologies: frozenset[str]) ->
 
 def _without_wording(fact: Fact) -> Fact:
     words = tuple(word for word in fact.words if word not in WORDING)
-    return Fact(words, words, frozenset(words), fact.numbers, fact.names, fact.contrasts, fact.negation_count)
+    return replace(fact, words=words, sequence=words, word_set=frozenset(words))
 
 
 def _names(text: str, technologies: frozenset[str]) -> Iterator[str]:

@@ -23,7 +23,8 @@ class Fact:
     """
     The comparable parts of a text: content word stems in order, numbers, code names, negations.
 
-    `sequence` are its words, numbers and negations as they stand, each where it is said first.
+    `sequence` are its words, numbers and negations as they stand, each where it is said first; `negated` the
+    stems that a negation is about.
     """
 
     words: tuple[str, ...]
@@ -33,6 +34,7 @@ class Fact:
     names: frozenset[str]
     contrasts: frozenset[str]
     negation_count: int
+    negated: frozenset[str]
 
     def without(self, stems: frozenset[str]) -> "Fact":
         """Return the fact without some of its words, which are meant to differ."""
@@ -40,7 +42,7 @@ class Fact:
         return replace(self, words=words, word_set=frozenset(words)) if stems else self
 
 
-NO_FACT = Fact((), (), frozenset(), frozenset(), frozenset(), frozenset(), 0)
+NO_FACT = Fact((), (), frozenset(), frozenset(), frozenset(), frozenset(), 0, frozenset())
 
 
 # "No longer converted", "do not want to sign": what is negated comes behind these.
@@ -97,7 +99,8 @@ class Vocabulary:
             numbers=frozenset(NUMBER.findall(text)),
             names=frozenset({*quoted, *(word.lowered for word in words if word.is_name)}),
             contrasts=frozenset(lowered),
-            negation_count=sum(word in self.negations for word in lowered),
+            negation_count=(negations := sum(word in self.negations for word in lowered)),
+            negated=self.negated_in(text) if negations else frozenset(),
         )
 
     def negated_in(self, text: str) -> frozenset[str]:
@@ -161,6 +164,7 @@ def may_be_same(a: Fact, b: Fact, vocabulary: Vocabulary) -> bool:
     """Return whether nothing sets two facts apart: no negation, opposite, exchanged word or other order."""
     return (
         a.negation_count == b.negation_count
+        and a.negated == b.negated  # "ruff, not flake8" and "not ruff; flake8" have the same words
         and not vocabulary.has_opposites(a, b)
         and not has_swapped_word(a, b)
         and not has_other_order(a, b)

@@ -60,7 +60,7 @@ def forget(
         if not click.confirm("Forget it?"):
             yield NOTHING_FORGOTTEN
             return
-    yield _answer(forget.forget(context, plan))
+    yield _answer(forget.forget(context, plan), plan)
 
 
 def _announcement(plan: ForgetPlan) -> Answer:
@@ -70,7 +70,7 @@ def _announcement(plan: ForgetPlan) -> Answer:
     return Answer({}, [*lines, "There is no way back but a backup: cortex restore FILE"])
 
 
-def _answer(forgotten: Forgotten) -> Answer:
+def _answer(forgotten: Forgotten, plan: ForgetPlan) -> Answer:
     from cortex.flows.operations.edit import forget as copies
 
     data = {
@@ -85,8 +85,11 @@ def _answer(forgotten: Forgotten) -> Answer:
         done = f"Already forgotten: {forgotten.memory_id[:12]}. The remaining copies are now erased."
         return Answer(data, [done], warnings=forgotten.applied.warnings)
     lines = [f"Forgotten: {forgotten.memory_id[:12]} {excerpt(forgotten.text)}"]
-    if forgotten.others:
-        lines.append(f"With it, for the same words: {', '.join(other[:12] for other in forgotten.others)}.")
+    text_of = {row["memory_id"]: excerpt(row["text"]) for row in plan.others}
+    lines += [
+        f"With it, for the same words: {other[:12]} {text_of.get(other, '')}".rstrip()
+        for other in forgotten.others
+    ]
     lines += copies_lines(copies.Copies(forgotten.reached, forgotten.copies))
     stays = BACKUPS_STAY if forgotten.is_typed else TRANSCRIPT_STAYS
     return Answer(data, lines, [stays], forgotten.applied.warnings)

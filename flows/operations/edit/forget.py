@@ -20,7 +20,13 @@ from cortex.storage.filesystem.place import remote_note
 from cortex.storage.store import Store
 from cortex.transforms.errors import NotFound, UsageError
 from cortex.transforms.journal_entries import Forget, entries_in
-from cortex.transforms.memory.forgetting import Phrases, pending, requested_memories, tombstones_of
+from cortex.transforms.memory.forgetting import (
+    Phrases,
+    pending,
+    requested_memories,
+    statements_of,
+    tombstones_of,
+)
 from cortex.transforms.memory.merged_projects import own_names
 from cortex.transforms.memory.team import TEAM_SOURCE
 from cortex.transforms.policy import Policy
@@ -146,13 +152,14 @@ def _in_words(copy: OutsideCopy) -> str:
     return _WORDS.get(copy.kind, "{place}").format(place=copy.place, day=copy.written_at[:10])
 
 
-_COLUMNS = ["memory_id", "project_id", "memory_type", "text", "status", "merged_into"]
+_COLUMNS = ["memory_id", "project_id", "memory_type", "text", "status", "merged_into", "evidence"]
 
 
 @dataclass(frozen=True)
 class ForgetPlan:
     """
-    What forgetting would erase: `memory`, and its words from `others`, which hold them or are its members.
+    What forgetting would erase: `memory`, and its words from `others`, which hold them or are its members; of
+    them a session's record that tells it again goes as a whole.
 
     `words` says how the memory was named if that was not by its id. `memory` is None if it was
     forgotten before and a killed command left something to erase.
@@ -281,14 +288,28 @@ def _is_typed(memory: Row) -> bool:
 
 
 def _going_with(context: Context, store: Store, memory: Row) -> list[Row]:
-    """Return the memories that forgetting one touches too: its members, and those that hold its words."""
+    """Return the memories that forgetting one touches too: members, records, what holds its words."""
     row = Forget().to_row(memory["project_id"], recorded_at=context.now, memory_id=memory["memory_id"])
     alike = {same["memory_id"] for same in _same_everywhere(store, memory)}
     deleted = alike | requested_memories([row], store.journal.read()).keys()
     query = Phrases.of([memory["text"]])
     rows = [row for row in _rows(store, store.tables.scopes()) if row["memory_id"] != memory["memory_id"]]
     holds = query.patterns_in([row["text"] for row in rows])
-    return [row for row, held in zip(rows, holds, strict=True) if held or row["memory_id"] in deleted]
+    sessions = {place["session_id"] for place in memory["evidence"]}
+    statements = statements_of(memory)
+    return [
+        row
+        for row, held in zip(rows, holds, strict=True)
+        if held or row["memory_id"] in deleted or _is_record_of(row, sessions, statements)
+    ]
+
+
+def _is_record_of(row: Row, sessions: Collection[str], statements: Collection[str]) -> bool:
+    """Return whether a memory is the record of one of some sessions and tells a statement again."""
+    is_record = row["memory_type"] == "outcome" and any(
+        place["session_id"] in sessions for place in row["evidence"]
+    )
+    return is_record and any(words in row["text"] for words in statements)
 
 
 def _where(context: Context, store: Store, project: str | None) -> str:

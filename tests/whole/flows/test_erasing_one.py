@@ -9,6 +9,7 @@ from typing import Any
 
 from cortex.flows.engines import runs
 from cortex.flows.engines.runs import run_plain
+from cortex.flows.operations.edit.forget import plan_forget
 from cortex.flows.past.rebuilding import compare
 from cortex.flows.past.rederive import propose_rederivation
 from cortex.flows.stages.order import FORGET
@@ -86,7 +87,10 @@ def unlike(
 def check_each(bench: Bench, folder: Path) -> None:
     before = rows(bench)
     for copy, memory in copies(bench, folder, every=1 if HAS_EVERY_CASE else 3):
-        assert unlike(before, rows(copy), memory) == [], memory["text"]
+        after, plan = rows(copy), plan_forget(bench.context, memory["memory_id"])
+        assert unlike(before, after, memory) == [], memory["text"]
+        announced = {memory["memory_id"], *(row["memory_id"] for row in plan.others)}
+        assert before.keys() - after.keys() <= announced, memory["text"]
         with runs.opened("rederive", copy.context) as run:
             again = propose_rederivation(run)
             assert compare(run).differences == []

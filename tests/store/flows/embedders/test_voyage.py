@@ -69,7 +69,7 @@ def test_an_answer_of_another_shape_is_refused() -> None:
 
 
 def test_a_key_without_the_library_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "voyageai", None)
+    monkeypatch.setitem(sys.modules, "voyageai.client", None)
     with pytest.raises(ModelUnavailable, match=r"\.\[voyage\]"):
         embedder_for("a key")
 
@@ -81,7 +81,7 @@ def test_the_key_goes_to_the_library_which_does_the_retries(monkeypatch: pytest.
         made.append(chosen)
         return SimpleNamespace(embed=answering([]))
 
-    monkeypatch.setitem(sys.modules, "voyageai", SimpleNamespace(Client=client))
+    monkeypatch.setitem(sys.modules, "voyageai.client", SimpleNamespace(Client=client))
     assert embedder_for("a key").dimensions == DIMENSIONS
     assert made == [
         {"api_key": "a key", "max_retries": voyage.RETRIES, "timeout": voyage.TIMEOUT_S},

@@ -153,6 +153,9 @@ OPPOSED = (
     ("Use npm in the web folder", "Use pnpm over npm in the web folder"),
     ("Never use npm here, use pnpm", "Use npm here, never use pnpm"),
     ("Retry 3 times within 5 seconds", "Retry 5 times within 3 seconds"),
+    ("We lint with ruff, not with flake8", "We do not lint with ruff; we lint with flake8"),
+    ("Start it with docker, never with systemd", "Do not start it with docker; start it with systemd"),
+    ("Sessions go to Redis, never to cookies", "Sessions never go to Redis; they go to cookies"),
     ("Moved the tokenizer from Python to Rust", "Moved the tokenizer from Rust to Python"),
 )
 
