@@ -24,6 +24,7 @@ CALLED_HERE = {
     "add": "remember",
     "archive": "run",
     "configure": "config",
+    "handoff": "brief",
 }
 
 # What a shell gives a program that Ctrl-C ended.

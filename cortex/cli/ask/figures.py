@@ -70,7 +70,7 @@ def _lines(state: Status) -> Iterator[str | Listing]:
         if not state.progress and state.waiting:
             yield "Transcripts are waiting, and none has been read yet: cortex run"
         elif not state.progress:
-            yield "Nothing has been remembered yet. Start with: cortex backfill"
+            yield "Nothing has been remembered yet. Start with: cortex setup"
         return
     columns = ["project", "memories", "faded", "sessions", "last worked on"]
     rows = [_row(project) for project in state.projects]

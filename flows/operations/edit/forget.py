@@ -12,7 +12,7 @@ from cortex.flows.context import Context
 from cortex.flows.engines.runs import read_only_run
 from cortex.flows.operations.edit.apply import Applied, apply_now
 from cortex.flows.operations.ids import MIN_ID_CHARS, begun_by, typed_id
-from cortex.flows.operations.lookup import is_memory_id, memory_by_id, scopes_of
+from cortex.flows.operations.lookup import is_memory_id, is_outside, memory_by_id, scopes_of
 from cortex.flows.stages.order import FORGET
 from cortex.hooks.evidence.text import PEOPLE_KINDS, search_text
 from cortex.storage.copies.backup import OutsideCopy, outside_copies
@@ -316,7 +316,7 @@ def _where(context: Context, store: Store, project: str | None) -> str:
     """Say in which memories the words were looked for."""
     here = store.projects.known(str(context.folder))
     if project is None and here is None:
-        return "for all projects (this folder belongs to none; name one with --project)"
+        return "of any project"
     name = project or store.projects.label_of(here or "")
     return f"of {name} or for all projects"
 
@@ -325,7 +325,7 @@ def _named(context: Context, store: Store, question: str, project: str | None) -
     """Return which memories the words name. Raises NotFound if none holds all of them."""
     if store.is_empty and not store.journal.waiting():
         raise NotFound(f"the store at {store.home} is empty.", "Fill it: cortex backfill")
-    scopes = scopes_of(context, store, project)
+    scopes = scopes_of(context, store, project, all_projects=is_outside(context, project, all_projects=False))
     rows = [row for row in _rows(store, scopes) if row["status"] != "pruned" and row["merged_into"] is None]
     naming = named_by(question, rows, context.policy)
     if not naming.exact:

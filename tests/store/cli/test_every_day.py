@@ -42,7 +42,7 @@ def test_an_export_that_is_to_be_restored_is_pointed_to_import(cortex, samples, 
 
 
 def test_words_that_no_memory_holds_are_answered_with_where_they_were_looked_for(cortex, samples):
-    assert "belongs to none; name one with --project" in cortex("forget", "purple walrus").err
+    assert "no memory of any project holds all of these words" in cortex("forget", "purple walrus").err
     assert (
         "no memory of tidepool or for all" in cortex("forget", "--project", "tidepool", "purple walrus").err
     )
