@@ -5,6 +5,7 @@ out.
 
 import math
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
@@ -591,7 +592,8 @@ def statement_candidates(passages: pa.Table, memories: pa.Table, policy: Policy)
     Return the statements that a person typed in PASSAGES of a project, of one subject the newest.
 
     A turn of MEMORIES that a later word overtook is left out, and so are questions: their answers count. Of a
-    prompt with an injection nothing is quoted, and nothing that was chosen: the assistant worded it.
+    prompt with an injection nothing is quoted, nor of a long one, which is mostly pasted, and nothing that was
+    chosen: the assistant worded it.
     """
     overtaken = {
         place["turn_id"]
@@ -605,10 +607,14 @@ def statement_candidates(passages: pa.Table, memories: pa.Table, policy: Policy)
     spoken = passages.filter((pc.field("trust") == "user") & typed)
     rows = spoken.sort_by([("file", "ascending"), ("seq", "ascending")]).to_pylist()
     phrases = Phrasebook.of(policy)
-    injected = {row["turn_id"] for row in rows if is_injected(row["text"], phrases)}
+    left_out = overtaken | {row["turn_id"] for row in rows if is_injected(row["text"], phrases)}
+    chars: Counter[str] = Counter()
+    for row in rows:
+        chars[row["turn_id"]] += len(row["text"])
+    most = policy.threshold("brief_said_chars")
     candidates: list[LineCandidate] = []
     for row in rows:
-        if row["turn_id"] in overtaken | injected or not row["said_at"]:
+        if row["turn_id"] in left_out or chars[row["turn_id"]] > most or not row["said_at"]:
             continue
         for text in map(
             on_one_line, quotable_statements(prose_of(row["text"], is_persons=True), is_persons=True)

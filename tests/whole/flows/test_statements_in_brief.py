@@ -60,6 +60,13 @@ def test_nothing_is_quoted_of_a_prompt_with_an_injection(bench):
     assert quoted(bench) == [BOARD]
 
 
+def test_nothing_is_quoted_of_a_long_prompt_which_is_mostly_pasted(bench):
+    mail = " ".join(f"{topic}: {statement(topic)}." for topic in TOPICS) * 2
+    Talk().user(f"{HOSTING}\n\n{mail}").assistant("Well.").user(BOARD).assistant("Yes.").write(bench.projects)
+    bench.begin()
+    assert quoted(bench) == [BOARD]
+
+
 def test_a_question_of_the_assistant_is_not_quoted_with_the_answer(bench):
     question = "How should I proceed with the failing migration of the harbour gauges today?"
     talk = Talk().user(BOARD).assistant("Yes.")
