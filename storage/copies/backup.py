@@ -251,28 +251,31 @@ def restore_backup(
     version), KeyUnavailable and FileDamaged (its lake files are sealed), StoreBusy, StoreNotWritable.
     """
     home = Path(os.path.realpath(home))
-    home.parent.mkdir(parents=True, exist_ok=True)
-    finish_swap(home)
     fresh = staging_copy(home)
     with writing_to(home.parent):
+        home.parent.mkdir(parents=True, exist_ok=True)
+        finish_swap(home)
         shutil.rmtree(fresh, ignore_errors=True)
-        try:
+    try:
+        with writing_to(home.parent):
             fresh.mkdir(mode=0o700)  # fails where a link stands there
-            backup = _unpacked(file, fresh)
-            digest, begun = sha256_of(file), swap_of(home)
-            if begun and begun.backup == digest and begun.generation == _generation_of(home):
-                # killed before the run that follows
-                return backup, home.with_name(begun.previous)
+        backup = _unpacked(file, fresh)
+        digest, begun = sha256_of(file), swap_of(home)
+        if begun and begun.backup == digest and begun.generation == _generation_of(home):
+            # killed before the run that follows
+            return backup, home.with_name(begun.previous)
+        with writing_to(home.parent):
             disable_settings(fresh, home)  # before the check, which looks for a key where they say
             if key_file and load_settings(fresh).encryption_key_file is None and _is_encrypted(fresh):
                 ConfigFile(fresh).set(key_of("encryption.key_file"), str(key_file))
-            _check_store(fresh, file)
+        _check_store(fresh, file)
+        with writing_to(home.parent):
             previous = _swap(fresh, home, at, digest)
-        finally:
-            # Once the old store has moved away this is the only one in its place: finish_swap goes on.
-            begun = swap_of(fresh)
-            if begun is None or not home.with_name(begun.previous).is_dir():
-                shutil.rmtree(fresh, ignore_errors=True)
+    finally:
+        # Once the old store has moved away this is the only one in its place: finish_swap goes on.
+        begun = swap_of(fresh)
+        if begun is None or not home.with_name(begun.previous).is_dir():
+            shutil.rmtree(fresh, ignore_errors=True)
     return backup, previous
 
 

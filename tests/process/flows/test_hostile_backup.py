@@ -342,6 +342,20 @@ def test_a_full_disk_is_not_taken_for_a_damaged_backup(archive, bench, monkeypat
     assert state_of(archive.file.parent) == before
 
 
+def test_a_backup_that_may_not_be_read_is_not_taken_for_a_store_that_cannot_be_written(
+    archive, bench, monkeypatch
+):
+    def refuse(*_: object) -> None:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), "/home/someone/backups")
+
+    monkeypatch.setattr("cortex.storage.copies.backup.sha256_of", refuse)
+    monkeypatch.setattr("cortex.storage.copies.backup._unpacked", lambda *_: None)
+    before = state_of(archive.file.parent)
+    with pytest.raises(PermissionError):
+        restore_backup(archive.file, bench.home, NOW)
+    assert state_of(archive.file.parent) == before
+
+
 def test_a_file_that_is_not_parquet_is_refused(archive, bench):
     [name] = [name for name in archive.parts if name.startswith("lake/journal/")]
     archive.set(name, b"no parquet")
