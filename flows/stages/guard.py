@@ -160,8 +160,8 @@ def _wipe(run: Run, due: Iterable[str]) -> None:
                 errors[scope] = error
         row.rows_out = run.store.lake.sweep()
         run.store.lake.note(replace(run.store.lake.notes, to_wipe=tuple(errors)))
-        for error in errors.values():
-            raise error
+        for first in errors.values():
+            raise first
 
 
 # Entries by which a person takes a memory away, or what took its place; with `withdraw` a team did.
