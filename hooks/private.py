@@ -93,7 +93,8 @@ def _identity(folder: str) -> tuple[int, int] | None:
         status = os.stat(folder)
     except (OSError, ValueError):  # gone, or no path at all
         return None
-    return status.st_dev, status.st_ino
+    # Some mounts number no file; there all folders would be one.
+    return (status.st_dev, status.st_ino) if status.st_ino else None
 
 
 @lru_cache(maxsize=1024)  # asked for each record of a transcript

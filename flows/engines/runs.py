@@ -281,7 +281,7 @@ def opened(
     """
     settings, home, now = context.settings, context.home, context.now
     finish_swap(home)
-    with writing_to(home), lease(home), noted_progress(home, flow, progress) as progress:
+    with writing_to(home, also_others=True), lease(home), noted_progress(home, flow, progress) as progress:
         prepare()
         store = Store(home)
         store.lake.check_belongs()

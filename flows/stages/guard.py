@@ -150,12 +150,18 @@ def wipe(run: Run) -> None:
 
 
 def _wipe(run: Run, due: Iterable[str]) -> None:
+    errors: dict[str, Exception] = {}
     with run.report.stage("wipe") as row:
         for scope in due:
-            run.store.tables.purge(scope)
-            run.store.note_emptied(scope)
+            try:
+                run.store.tables.purge(scope)
+                run.store.note_emptied(scope)
+            except Exception as error:  # noqa: BLE001 (LanceDB's share no base class): the others are wiped
+                errors[scope] = error
         row.rows_out = run.store.lake.sweep()
-        run.store.lake.note(replace(run.store.lake.notes, to_wipe=()))
+        run.store.lake.note(replace(run.store.lake.notes, to_wipe=tuple(errors)))
+        for first in errors.values():
+            raise first
 
 
 # Entries by which a person takes a memory away, or what took its place; with `withdraw` a team did.

@@ -37,6 +37,7 @@ from cortex.storage.copies.swapping import (
 )
 from cortex.storage.filesystem.files import (
     TEMPORARY,
+    folder_bytes,
     remove_abandoned_parts,
     replacing,
     sha256_of,
@@ -211,6 +212,10 @@ NOTES_OF_THIS_MACHINE = (SURFACES_PATH, ENGINE)
 MAX_TIMES_PACKED = 100
 # A small store is mostly names and padding: this much is taken whatever its packed size.
 ALWAYS_BYTES = 16 * 1024 * 1024
+# What the lake's files unpack to: 2,000 turns with one prompt of 20,000 characters, from a script, 344 times
+# their packed size. So much is taken whatever it is, and of larger stores more: a run reads a table whole.
+MAX_TIMES_PLAIN = 1_000
+ALWAYS_PLAIN_BYTES = 256 * 1024 * 1024
 # The list of files comes first: 170 bytes for each.
 LIST_BYTES = 64 * 1024 * 1024
 # Headers and padding of one part.
@@ -251,28 +256,31 @@ def restore_backup(
     version), KeyUnavailable and FileDamaged (its lake files are sealed), StoreBusy, StoreNotWritable.
     """
     home = Path(os.path.realpath(home))
-    home.parent.mkdir(parents=True, exist_ok=True)
-    finish_swap(home)
     fresh = staging_copy(home)
     with writing_to(home.parent):
+        home.parent.mkdir(parents=True, exist_ok=True)
+        finish_swap(home)
         shutil.rmtree(fresh, ignore_errors=True)
-        try:
+    try:
+        with writing_to(home.parent):
             fresh.mkdir(mode=0o700)  # fails where a link stands there
-            backup = _unpacked(file, fresh)
-            digest, begun = sha256_of(file), swap_of(home)
-            if begun and begun.backup == digest and begun.generation == _generation_of(home):
-                # killed before the run that follows
-                return backup, home.with_name(begun.previous)
+        backup = _unpacked(file, fresh)
+        digest, begun = sha256_of(file), swap_of(home)
+        if begun and begun.backup == digest and begun.generation == _generation_of(home):
+            # killed before the run that follows
+            return backup, home.with_name(begun.previous)
+        with writing_to(home.parent):
             disable_settings(fresh, home)  # before the check, which looks for a key where they say
             if key_file and load_settings(fresh).encryption_key_file is None and _is_encrypted(fresh):
                 ConfigFile(fresh).set(key_of("encryption.key_file"), str(key_file))
-            _check_store(fresh, file)
+        _check_store(fresh, file)
+        with writing_to(home.parent):
             previous = _swap(fresh, home, at, digest)
-        finally:
-            # Once the old store has moved away this is the only one in its place: finish_swap goes on.
-            begun = swap_of(fresh)
-            if begun is None or not home.with_name(begun.previous).is_dir():
-                shutil.rmtree(fresh, ignore_errors=True)
+    finally:
+        # Once the old store has moved away this is the only one in its place: finish_swap goes on.
+        begun = swap_of(fresh)
+        if begun is None or not home.with_name(begun.previous).is_dir():
+            shutil.rmtree(fresh, ignore_errors=True)
     return backup, previous
 
 
@@ -399,9 +407,10 @@ def _check_store(fresh: Path, file: Path) -> None:
     root, vault = fresh / "lake", Vault(fresh)
     try:
         manifest = read_manifest(fresh / MANIFEST_PATH)
+        left, names = ALWAYS_PLAIN_BYTES + MAX_TIMES_PLAIN * folder_bytes(root), set[str]()
         for lake_file in manifest.files.values():
-            _check_lake_file(lake_file, root, vault)
-        _check_names(fresh, manifest)
+            left -= _check_lake_file(lake_file, root, vault, left, names)
+        _check_names(fresh, manifest, names)
     except SchemaMismatch as error:
         raise _damaged(file, error.problem.replace(f"{fresh}/", "").rstrip(".")) from error
     except CortexError:
@@ -412,7 +421,8 @@ def _check_store(fresh: Path, file: Path) -> None:
         raise _damaged(file, str(error) or "its manifest is none of ours") from error
 
 
-def _check_lake_file(lake_file: LakeFile, root: Path, vault: Vault) -> None:
+def _check_lake_file(lake_file: LakeFile, root: Path, vault: Vault, most_bytes: int, names: set[str]) -> int:
+    """Return what a lake file unpacks to, at most so many bytes, and add its names of projects to `names`."""
     path = root / lake_file.path
     by_name = re.fullmatch(r"([a-z]+)/[a-z]+=([^/]+)/.*", lake_file.path)
     is_ours = by_name and by_name.groups() == (lake_file.table, lake_file.partition)
@@ -427,22 +437,21 @@ def _check_lake_file(lake_file: LakeFile, root: Path, vault: Vault) -> None:
     if lake_file.rows > path.stat().st_size:
         raise ValueError(f"{lake_file.path} has more rows than its bytes can hold")
     # Counted, not believed: a text that each row repeats stands in the file once.
-    left = ALWAYS_BYTES + MAX_TIMES_PACKED * path.stat().st_size
+    plain_bytes = 0
     for batch in parquet.iter_batches(BATCH_ROWS, use_threads=False):
-        left -= batch.nbytes
-        if left < 0:
-            raise ValueError(f"{lake_file.path} unpacks to more than its bytes can hold")
+        plain_bytes += batch.nbytes
+        if plain_bytes > most_bytes:
+            raise ValueError(f"{lake_file.path} and those before it unpack to more than its bytes can hold")
+        if "project_id" in LAKE_TABLES[lake_file.table].arrow.names:
+            names.update(map(str, pc.unique(batch["project_id"]).to_pylist()))
+    return plain_bytes
 
 
-def _check_names(fresh: Path, manifest: Manifest) -> None:
+def _check_names(fresh: Path, manifest: Manifest, names: set[str]) -> None:
     """Check that every name of a project is a folder's name: paths are made of them."""
-    names = {cursor.project_id for cursor in manifest.cursors.values()}
+    names.update(cursor.project_id for cursor in manifest.cursors.values())
     names.update(manifest.notes.to_wipe, *manifest.notes.grown.values())
-    lake = Store(fresh).lake
-    for table in (table for table in LAKE_TABLES.values() if "project_id" in table.arrow.names):
-        rows = lake.read(table, columns=["project_id"])
-        names.update(map(str, pc.unique(rows["project_id"]).to_pylist()))
-    journal = lake.read(schemas.JOURNAL, columns=["kind", "payload"])
+    journal = Store(fresh).lake.read(schemas.JOURNAL, columns=["kind", "payload"])
     merges = (entry.merged_into for _, entry in entries_in(journal, ProjectMerge))
     names.update(str(into) for into in merges if into)
     strange = sorted(name for name in names if not re.fullmatch(NAME, name, re.ASCII))

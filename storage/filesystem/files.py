@@ -55,16 +55,28 @@ _WORDS = {
 }
 
 
+# These are refused to links, locks and renames alone; and EPERM to a link, which names two paths.
+_WITHOUT_LINKS_OR_LOCKS = {errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EXDEV}
+_ELSEWHERE = {errno.EIO, errno.EBUSY, errno.ESTALE, errno.ETIMEDOUT, errno.ENOTCONN}
+_FULL = {errno.ENOSPC, errno.EDQUOT}
+
+
 @contextlib.contextmanager
-def writing_to(home: Path) -> Iterator[None]:
-    """Turn the system's refusals to write below `home` into StoreNotWritable with a next step."""
+def writing_to(home: Path, *, also_others: bool = False) -> Iterator[None]:
+    """
+    Turn the system's refusals to write below `home` into StoreNotWritable with a next step.
+
+    In a block that does `also_others` things, such as ask a model, only a full disk and errors that name a
+    path below `home` count.
+    """
     try:
         yield
     except CortexError:
         raise
     except Exception as error:  # DuckDB's and LanceDB's errors share no base class
         refusal = refusal_of(error, home)
-        if refusal is None:
+        is_other = also_others and _number_of(error) not in _FULL and not _is_below(error, home)
+        if refusal is None or is_other:
             raise
         raise refusal from error
 
@@ -72,17 +84,28 @@ def writing_to(home: Path) -> Iterator[None]:
 def refusal_of(error: Exception, home: Path) -> StoreNotWritable | None:
     """Return the clear error for a refused write, or None when `error` is about something else."""
     number = _number_of(error)
-    if number in (errno.ENOSPC, errno.EDQUOT):
+    if number in _FULL:
         return StoreNotWritable(
             f"no space is left on the disk of {home}; nothing was lost, and finished work is kept.",
             "Free some space and run the same command again.",
         )
-    if number in _NOT_WRITABLE:
-        return StoreNotWritable(
-            f"the store at {home} cannot be written ({os.strerror(number).lower()}).",
-            "Make it writable, or set CORTEX_HOME to a writable folder on a disk with hard links and locks.",
-        )
-    return None
+    if number not in _NOT_WRITABLE:
+        return None
+    is_link = number == errno.EPERM and getattr(error, "filename2", None) is not None
+    next_step = "Make it writable, or set CORTEX_HOME to a writable folder."
+    if is_link or number in _WITHOUT_LINKS_OR_LOCKS:
+        next_step = "Set CORTEX_HOME to a folder on a disk with hard links and locks."
+    elif number in _ELSEWHERE:
+        next_step = "Run the same command again once the disk answers."
+    return StoreNotWritable(
+        f"the store at {home} cannot be written ({os.strerror(number).lower()}).", next_step
+    )
+
+
+def _is_below(error: Exception, home: Path) -> bool:
+    """Return whether an error names a path of the store; libraries name it in their words."""
+    names = (str(error), *(str(getattr(error, name, "")) for name in ("filename", "filename2")))
+    return any(f"{home}{os.sep}" in f"{name}{os.sep}" for name in names)
 
 
 def _number_of(error: Exception) -> int:

@@ -267,6 +267,8 @@ class Lake:
 
         Rows that a newer file shadows are left out. Duplicate turns are not folded here.
         """
+        if columns == []:  # Parquet would read no row either
+            return self.read(table, partition, [*table.key], sessions, since).select([])
         pieces = []
         shadowed: dict[str, set[str]] = {}
         files = self.manifest.live(table.name, partition)
@@ -330,8 +332,10 @@ class Lake:
 
         A process reads a file for this once, until it changes. A sealed one is checked when it is opened.
         """
-        is_checked = file.digest and not file.path.endswith(ENCRYPTED)
-        if is_checked and lake_digest(self.root / file.path, reads_again=False) != file.digest:
+        path = self.root / file.path
+        if not file.digest or file.path.endswith(ENCRYPTED):
+            path.stat()
+        elif lake_digest(path, reads_again=False) != file.digest:
             raise damaged(file, CHANGED)
 
     def fingerprint(self, table: Table, partition: str | None = None, *, until: int | None = None) -> str:

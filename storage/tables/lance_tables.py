@@ -137,10 +137,10 @@ def in_own_buffers(rows: pa.Table) -> pa.Table:
 
 
 def write_changed(
-    handle: Any, key: str, rows: pa.Table, where: Filter | None = None
+    handle: Any, folder: Path, key: str, rows: pa.Table, where: Filter | None = None
 ) -> tuple[int, list[str]]:
     """
-    Make `rows` all that meets `where` in a dataset, by default all of it.
+    Make `rows` all that meets `where` in the dataset in `folder`, by default all of it.
 
     Returns how many rows were written or removed, and the keys of the removed ones.
     """
@@ -153,7 +153,7 @@ def write_changed(
         merge.execute(in_own_buffers(rows.filter(pa.array(changed))), on_bad_vectors="null")
     for start in range(0, len(gone), 1_000):  # a longer list makes one filter expression too deep
         handle.delete(condition({key: gone[start : start + 1_000]}))
-    if gone or (any(changed) and handle.stats()["fragment_stats"]["num_fragments"] > FRAGMENTS_KEPT):
+    if gone or (any(changed) and len(_data_files(folder)) > FILES_KEPT):
         tidy(handle)
     return changed.count(True) + len(gone), gone
 
@@ -166,9 +166,14 @@ def _hashes_by_key(handle: Any, key: str, where: Filter | None) -> dict[str, int
     return dict(zip(values(stored, key), values(stored, ROW_HASH), strict=True))
 
 
-# Compacting writes all rows again, .15 s of processor time for 10,000 memories, and each write that changes
-# some rows adds one fragment. What is to leave no byte behind is purged.
-FRAGMENTS_KEPT = 8
+# Compacting writes all rows again, .15 s of processor time for 10,000 memories. Each write that changes rows
+# adds a file, but a fragment only where other rows of an older one stay. What is to leave no byte is purged.
+FILES_KEPT = 8
+
+
+def _data_files(folder: Path) -> list[Path]:
+    """Return the files of rows of all versions of a dataset; others put their own there, also folders."""
+    return list((folder / "data").glob("*.lance"))
 
 
 def tidy(handle: Any) -> None:
@@ -193,7 +198,8 @@ def reading(scope: str, name: str) -> Iterator[None]:
 
 
 # Stages read the tables of a scope one after another, and each reading takes 10 ms however few the rows are.
-# So many datasets stay open, with their rows where these are at most so many bytes; those of one scope more.
+# So many datasets stay open, with their rows where these are at most so many bytes; of the scope that was
+# opened last, and of the global one, rows of more bytes stay too.
 DATASETS_KEPT = 64
 ROWS_KEPT_BYTES = 512 * 1024
 ROWS_OF_SCOPE_KEPT_BYTES = 32 * 1024 * 1024
@@ -279,7 +285,7 @@ class LanceTables:
         for (other, _), (_, dataset) in self._opened.items():
             if other != scope != GLOBAL_SCOPE:
                 dataset.forget_many_rows()
-        files = _files_below(self.root / scope / f"{name}.lance")
+        files = _files_below(self._folder(scope, name))
         stamp, opened = self._opened.get((scope, name), (None, None))
         if opened is None or stamp != files:
             with reading(scope, name):
@@ -327,7 +333,7 @@ class LanceTables:
         handle = self._handle(scope, name)
         if not has_columns(handle, rows):
             return self._create(scope, name, rows)
-        return write_changed(handle, table.key[0], rows)[0]
+        return write_changed(handle, self._folder(scope, name), table.key[0], rows)[0]
 
     def update(self, scope: str, name: str, rows: pa.Table, where: Filter) -> int | None:
         """
@@ -344,7 +350,7 @@ class LanceTables:
                 handle = self._handle(scope, name)
                 if not has_columns(handle, stored):
                     return None
-                changed, gone = write_changed(handle, key, stored, where)
+                changed, gone = write_changed(handle, self._folder(scope, name), key, stored, where)
             except Exception as error:  # LanceDB's errors share no base class
                 if refusal_of(error, self.home) is not None:
                     raise
@@ -423,9 +429,9 @@ class LanceTables:
                     continue
                 handle = self._handle(scope, name)
                 if not handle.count_rows():
-                    shutil.rmtree(self.root / scope / f"{name}.lance")
+                    shutil.rmtree(self._folder(scope, name))
                     continue
-                old = list((self.root / scope / f"{name}.lance" / "data").iterdir())
+                old = _data_files(self._folder(scope, name))
                 self._create(scope, name, handle.to_arrow())
                 with warnings.catch_warnings():  # a reader of an older version may fail: that is meant
                     warnings.simplefilter("ignore", UserWarning)
@@ -445,7 +451,7 @@ class LanceTables:
                 (self.root / scope).rmdir()
 
     def _drop_dataset(self, scope: str, name: str) -> None:
-        path = self.root / scope / f"{name}.lance"
+        path = self._folder(scope, name)
         self._connections.pop(scope, None)  # it may hold what it has read of it
         if path.is_dir():
             shutil.rmtree(path)
@@ -456,13 +462,16 @@ class LanceTables:
         if not rows.num_rows and not self.exists(scope, name):
             return 0
         (self.root / scope).mkdir(parents=True, exist_ok=True)
-        if (self.root / scope / f"{name}.lance").is_file():  # it takes the place of a folder of ours
+        if self._folder(scope, name).is_file():  # it takes the place of a folder of ours
             self._drop_dataset(scope, name)
         handle = self._connected(scope).create_table(
             name, in_own_buffers(rows), mode="overwrite", on_bad_vectors="null"
         )
         tidy(handle)
         return int(rows.num_rows)
+
+    def _folder(self, scope: str, name: str) -> Path:
+        return self.root / scope / f"{name}.lance"
 
     def _handle(self, scope: str, name: str) -> Any:
         return self._connected(scope).open_table(name)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
@@ -21,6 +22,7 @@ from cortex.storage.lake.lake import LAKE_TABLES, each_key_once
 from cortex.storage.settings.settings import load_settings
 from cortex.storage.store import Store
 from cortex.transforms.errors import SchemaMismatch, StoreNotWritable
+from cortex.transforms.schemas import TURNS
 from tests.bench import NOW, Bench, here
 from tests.present import clock_at
 from tests.transcripts import decisions
@@ -316,19 +318,37 @@ def test_a_payload_nested_without_end_is_refused(archive, bench):
     refused(archive, bench, "")
 
 
-@pytest.mark.parametrize("column", ["project_id", "text"])
-def test_a_text_that_stands_once_and_that_each_row_repeats_is_not_unpacked(archive, bench, column):
+def with_one_text(archive: Archive, column: str, text: str, count: int) -> int:
+    """Give `count` turns the same text, which the file holds once; return the bytes of the file."""
     [name] = [name for name in archive.parts if name.startswith("lake/turns/")]
     row = pq.read_table(io.BytesIO(archive.parts[name])).slice(0, 1).combine_chunks()
-    count, columns = 3_000, {field: row[field].take([0] * 3_000) for field in row.schema.names}
+    columns = {field: row[field].take([0] * count) for field in row.schema.names}
     columns["turn_id"] = pa.array([os.urandom(8).hex() for _ in range(count)])
-    columns[column] = pa.DictionaryArray.from_arrays(pa.array([0] * count, pa.int32()), ["x" * 100_000])
+    columns[column] = pa.DictionaryArray.from_arrays(pa.array([0] * count, pa.int32()), [text])
     out = io.BytesIO()
     pq.write_table(pa.table(columns), out, compression="zstd", store_schema=False)
-    assert len(out.getvalue()) < 100_000
     archive.set(name, out.getvalue())
     archive.edit_manifest(lambda manifest: manifest["files"][name[len("lake/") :]].update(rows=count))
-    refused(archive, bench, "unpacks to more than its bytes can hold")
+    return len(out.getvalue())
+
+
+@pytest.mark.parametrize("column", ["project_id", "text"])
+def test_a_text_that_stands_once_and_that_each_row_repeats_is_not_unpacked(archive, bench, column):
+    assert with_one_text(archive, column, "x" * 100_000, 20_000) < 700_000
+    refused(archive, bench, "unpack to more than its bytes can hold")
+
+
+def test_an_honest_prompt_that_a_script_sends_two_thousand_times_is_restored(archive, bench):
+    prompt = os.urandom(10_000).hex()
+    assert with_one_text(archive, "text", prompt, 2_000) < 2_000 * len(prompt) / 100
+    restore_backup(archive.pack(), bench.home, NOW)
+    assert pc.max(pc.utf8_length(bench.store.lake.read(TURNS)["text"])).as_py() == len(prompt)
+
+
+def test_files_of_a_backup_that_are_small_each_are_counted_together(archive, bench, monkeypatch):
+    monkeypatch.setattr("cortex.storage.copies.backup.ALWAYS_PLAIN_BYTES", 1_000)
+    monkeypatch.setattr("cortex.storage.copies.backup.MAX_TIMES_PLAIN", 0)
+    refused(archive, bench, "unpack to more than its bytes can hold")
 
 
 def test_a_full_disk_is_not_taken_for_a_damaged_backup(archive, bench, monkeypatch):
@@ -338,6 +358,20 @@ def test_a_full_disk_is_not_taken_for_a_damaged_backup(archive, bench, monkeypat
     before = state_of(archive.file.parent)
     monkeypatch.setattr("cortex.storage.copies.backup.sync_file", refuse)
     with pytest.raises(StoreNotWritable, match="no space is left"):
+        restore_backup(archive.file, bench.home, NOW)
+    assert state_of(archive.file.parent) == before
+
+
+def test_a_backup_that_may_not_be_read_is_not_taken_for_a_store_that_cannot_be_written(
+    archive, bench, monkeypatch
+):
+    def refuse(*_: object) -> None:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), "/home/someone/backups")
+
+    monkeypatch.setattr("cortex.storage.copies.backup.sha256_of", refuse)
+    monkeypatch.setattr("cortex.storage.copies.backup._unpacked", lambda *_: None)
+    before = state_of(archive.file.parent)
+    with pytest.raises(PermissionError):
         restore_backup(archive.file, bench.home, NOW)
     assert state_of(archive.file.parent) == before
 

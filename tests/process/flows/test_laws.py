@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from cortex.storage.filesystem.files import TEMPORARY, write_stored
+from cortex.storage.filesystem.files import TEMPORARY, refusal_of, write_stored
 from cortex.transforms.errors import StoreNotWritable
 from tests.bench import NOW, fixed_state, leftovers
 from tests.transcripts import decisions
@@ -121,6 +121,56 @@ def test_a_file_system_without_locks_is_a_clear_error(bench, monkeypatch, number
     monkeypatch.setattr("fcntl.flock", refused)
     with pytest.raises(StoreNotWritable, match=os.strerror(number).lower()):
         bench.run()
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        PermissionError(errno.EACCES, "Permission denied", "/home/someone/notes"),
+        TimeoutError(errno.ETIMEDOUT, "Connection timed out"),
+        OSError(errno.EIO, "Input/output error"),
+    ],
+)
+def test_what_is_refused_outside_the_store_is_not_said_of_the_store(bench, monkeypatch, error):
+    def refused(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr("cortex.flows.engines.runs.run_plain", refused)
+    with pytest.raises(OSError) as raised:
+        bench.run()
+    assert raised.value is error
+
+
+@pytest.mark.parametrize(
+    ("number", "has_name"), [(errno.EACCES, True), (errno.EIO, True), (errno.ENOSPC, False)]
+)
+def test_what_is_refused_in_the_store_is_said_of_it_wherever_a_run_meets_it(
+    bench, monkeypatch, number, has_name
+):
+    def refused(*_: object) -> None:
+        raise OSError(number, os.strerror(number), *([str(bench.home / "lake")] if has_name else []))
+
+    monkeypatch.setattr("cortex.flows.engines.runs.run_plain", refused)
+    with pytest.raises(StoreNotWritable):
+        bench.run()
+
+
+@pytest.mark.parametrize(
+    ("error", "asks_for_links"),
+    [
+        (OSError(errno.ENOLCK, "No locks available"), True),
+        (OSError(errno.ENOTSUP, "Operation not supported"), True),
+        (OSError(errno.EXDEV, "Invalid cross-device link", "a", None, "b"), True),
+        (OSError(errno.EPERM, "Operation not permitted", "a", None, "b"), True),
+        (OSError(errno.EPERM, "Operation not permitted", "a"), False),
+        (OSError(errno.EACCES, "Permission denied", "a"), False),
+        (OSError(errno.EIO, "Input/output error"), False),
+    ],
+)
+def test_links_and_locks_are_asked_for_where_they_are_missing_alone(tmp_path, error, asks_for_links):
+    refusal = refusal_of(error, tmp_path)
+    assert refusal is not None
+    assert ("hard links and locks" in refusal.next_step) == asks_for_links
 
 
 def test_a_search_index_that_the_disk_refuses_is_a_clear_error(bench, monkeypatch):

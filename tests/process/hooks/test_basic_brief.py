@@ -7,6 +7,7 @@ import subprocess
 import time
 import tomllib
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
@@ -263,6 +264,14 @@ def test_a_folder_is_excluded_by_whatever_link_leads_there(client, tmp_path):
         assert is_below(str(tmp_path / cwd), ("/elsewhere", str(tmp_path / named)))
     assert not is_below(str(tmp_path / "secrets"), (str(tmp_path / "link"),))
     assert not is_below("/a\0b", ("/home",)) and not is_below("/home", ())
+
+
+def test_where_the_file_system_numbers_no_folder_only_names_tell_them_apart(tmp_path, monkeypatch):
+    for name in ("secret", "work"):
+        (tmp_path / name).mkdir()
+    monkeypatch.setattr(os, "stat", lambda path: SimpleNamespace(st_dev=5, st_ino=0))
+    assert is_below(str(tmp_path / "secret" / "deep"), (str(tmp_path / "secret"),))
+    assert not is_below(str(tmp_path / "work"), (str(tmp_path / "secret"),))
 
 
 @pytest.mark.parametrize(

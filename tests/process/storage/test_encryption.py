@@ -306,3 +306,11 @@ def test_nothing_of_it_is_imported_without_a_sealed_file():
     )
     told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert told.stdout.strip() == "[]"
+
+
+def test_a_sealed_file_that_is_gone_is_noticed_though_its_rows_are_in_memory(lake: Lake):
+    assert lake.read(TURNS, "kelp-1").num_rows == 1
+    [file] = lake.manifest.live("turns", "kelp-1")
+    (lake.root / file.path).unlink()
+    with pytest.raises(FileDamaged, match="is missing"):
+        lake.read(TURNS, "kelp-1")

@@ -23,6 +23,15 @@ def test_what_was_committed_is_read_by_a_lake_opened_later(home: Path):
     assert Lake(home).read(TURNS)["line"].to_pylist() == [1, 2]
 
 
+def test_no_column_at_all_has_as_many_rows_from_the_disk_as_from_memory(home: Path):
+    commit_turns(Lake(home), turn(1), turn(2))
+    lake = Lake(home)
+    from_disk = lake.read(TURNS, "reef-1", columns=[])
+    assert (from_disk.num_rows, from_disk.column_names) == (2, [])
+    lake.read(TURNS, "reef-1")
+    assert lake.read(TURNS, "reef-1", columns=[]).equals(from_disk)
+
+
 def test_a_change_that_fails_leaves_the_lake_as_it_was(home: Path):
     lake = Lake(home)
     commit_turns(lake, turn(1))

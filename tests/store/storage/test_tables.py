@@ -1,12 +1,13 @@
 """Claims about the tables: only differences are written, what is gone is gone."""
 
+from datetime import timedelta
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
-from cortex.storage.tables.lance_tables import LanceTables, in_own_buffers, lancedb
+from cortex.storage.tables.lance_tables import FILES_KEPT, LanceTables, in_own_buffers, lancedb
 from cortex.storage.tables.tables import INDEX_TEXT, VECTOR
 from cortex.transforms.errors import TablesDamaged
 from cortex.transforms.schemas import MEMORIES
@@ -107,6 +108,30 @@ def test_after_a_purge_no_file_holds_the_words_of_a_row_that_is_gone(home: Path)
     tables.purge("reef-1")
     assert files_with(b"papyrus") == []
     assert files_with(b"vellum")
+
+
+@pytest.mark.parametrize("edited", [1, 40], ids=["one memory", "all memories"])
+def test_however_often_memories_are_edited_few_files_stay(home: Path, monkeypatch, edited):
+    monkeypatch.setattr("cortex.storage.tables.lance_tables.VERSIONS_KEPT", timedelta(0))
+    tables, counts = LanceTables(home), []
+    for edit in range(30):
+        rows = [memory(f"m{at:02}", f"edit {edit if at < edited else 0} of {at}") for at in range(40)]
+        tables.replace("reef-1", "memories", searchable(*rows))
+        counts.append(sum(path.is_file() for path in (tables.root / "reef-1").rglob("*")))
+    assert max(counts) <= 5 * FILES_KEPT  # of each write data, deletions, a transaction and a version
+    assert tables.open("reef-1", "memories").read(["text"])["text"][0].as_py() == "edit 29 of 0"
+
+
+def test_what_others_put_next_to_the_data_holds_no_purge_up(home: Path):
+    tables = LanceTables(home)
+    tables.replace("reef-1", "memories", searchable(memory("m1"), memory("m2", "papyrus is small")))
+    data = tables.root / "reef-1" / "memories.lance" / "data"
+    (data / "@eaDir").mkdir()
+    (data / ".DS_Store").write_bytes(b"theirs")
+    tables.replace("reef-1", "memories", searchable(memory("m1")))
+    tables.purge("reef-1")
+    assert not any(b"papyrus" in path.read_bytes() for path in data.iterdir() if path.is_file())
+    assert (data / "@eaDir").is_dir() and (data / ".DS_Store").is_file()
 
 
 def test_rows_are_written_without_what_lies_below_a_null_or_was_filtered_out():

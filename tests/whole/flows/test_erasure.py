@@ -106,6 +106,25 @@ def test_forget_does_not_succeed_while_the_disk_keeps_a_file_of_the_tables(bench
     assert traces(bench.home, CANARY) == leftovers(bench.home) == []
 
 
+def test_a_project_whose_tables_cannot_be_purged_keeps_no_byte_of_the_others(bench, tmp_path, monkeypatch):
+    told_canary().write(bench.projects)
+    bench.begin()
+    before = bench.store.lake.notes
+    bench.store.lake.note(before.due_to_wipe(["barred", *bench.store.tables.scopes()]))
+    purge = lance_tables.LanceTables.purge
+
+    def refuse(tables: lance_tables.LanceTables, scope: str) -> None:
+        if scope == "barred":
+            raise StoreNotWritable("barred", "")
+        purge(tables, scope)
+
+    with monkeypatch.context() as patched, pytest.raises(StoreNotWritable, match="barred"):
+        patched.setattr(lance_tables.LanceTables, "purge", refuse)
+        forget(bench)
+    assert traces(bench.home, CANARY) == []
+    assert bench.store.lake.notes.to_wipe == ("barred",)
+
+
 def test_reading_the_transcript_again_brings_nothing_back(bench):
     talk = told_canary()
     path = talk.write(bench.projects)
