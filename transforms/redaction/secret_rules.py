@@ -587,7 +587,8 @@ _FILES = (
         "word", "pass, a word of a command"),
     Rule("password",
         r"(?i)\b(?:user|login)(?:name)?(?:[ \t]*[:=][ \t]*|[ \t]{2,})\S+\s+(?:pass|pwd?)"
-        r"(?:[ \t]*[:=][ \t]*|[ \t]{2,})([^\s\"'`\\;&]{4,})(?:\s|$)", r"(?i)\b(?:pass|pwd?)[ \t]*(?:[:=]|[ \t]{2})", "argument",
+        r"(?:[ \t]*[:=][ \t]*|[ \t]{2,})([^\s\"'`\\;&]{4,})(?:\s|$)",
+        r"(?i)\b(?:pass|pwd?)(?:[ \t]*[:=][ \t]*|[ \t]{2,})[^\s\"'(]", "argument",
         "the same as a name and its value, behind the user's"),
     Rule("password",
         rf"(?i)(?:basic_?auth|\bauth\s*=\s*|credentials?)\(\s*{QUOTE}[\w.@-]+{QUOTE}\s*,\s*"
@@ -844,7 +845,7 @@ CLAUSES = (
         _SURE_PREFILTER + r"|(?i:pass[ \t]*[:=])", "line", "password: the rest of its line"),
     Rule("password",
         rf"(?im)(?:{_SHORT}{QUOTE_OR_NONE}{_GIVES}|(?:{_SURE}|\bpwd)(?:{_FOR})?[ \t]*(?:→|->)){_REST}",
-        _SURE_PREFILTER + r"|(?i:pass[ \t]*[:=])", "marked line",
+        rf"(?i)(?:pass|pwd?){QUOTE_OR_NONE}[ \t]*[:：=]|[a-zьяł][ \t]*(?:→|->)", "marked line",
         "the same behind a name that other things have too, or an arrow"),
     Rule("password",
         rf"(?i)(?:[,/&(]|\b(?:with|uses?|using|and|mit|und|avec|et|con|y|com|met|en|z|i))\s*(?:(?:the|"
@@ -861,7 +862,8 @@ CLAUSES = (
         rf"(?i)(?:\b(?:changed|updated|rotated|switched|(?:i|we|have|has|was) (?:re)?set|mis|changé|cambié|"
         rf"mudei|alterei|troquei)\s+(?:\S+\s+){{0,3}}?(?:{_SURE})(?:{_FOR})?\s+(?:to|à|a|para)\s+{_REST}|"
         rf"{_SURE}\s+(?:(?:wurde|habe? ich)\s+)?auf\s+(\S{{4,90}})\s+ge(?:ändert|setzt|stellt))",
-        _SURE_PREFILTER, "clause", "that it was set, so that the word is no purpose: reset it to continue"),
+        r"(?i)(?:changed|updated|rotated|switched|(?:i|we|have|has|was) (?:re)?set|mis|changé|cambié|mudei|"
+        r"alterei|troquei)\s|auf\s+\S+\s+ge[äs]", "clause", "that it was set, so that the word is no purpose: reset it to continue"),
     Rule("password",
         rf"(?i)\b(?:use|put|enter|type|typed|try|set)\s+{QUOTE_OR_NONE}([^\s\"'`]{{4,}}){QUOTE_OR_NONE}\s+"
         rf"(?:as\s+|(?:when|if)\s+(?:it|they|he|she)\s+asks?\s+(?:you\s+)?for\s+)(?:the\s+|"

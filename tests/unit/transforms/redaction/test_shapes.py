@@ -525,6 +525,8 @@ pw = ⟦Papillon75⟧
 pw: "⟦sunflower⟧"
 pw for the wiki: ⟦sunflower⟧
 smtp_pass: ⟦sunflower⟧
+pwd    ⟦S3cr3t!pass⟧
+password -> ⟦S3cr3t!pass⟧
 user=ada pass=⟦cardamom⟧ host=db
 user = bot\\npass = ⟦quietstorm⟧
 login: ada and ⟦marigold99⟧
