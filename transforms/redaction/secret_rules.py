@@ -199,7 +199,7 @@ TALK_WORDS = (
     "avoid regain triple entrar continuar acceder unusual textfeld passwortfeld eingabefeld administrateur "
     "utilisateur administrador anders versehen distinta distinto diversa diverso stata stato cambiata "
     "cambiato corretta corretto correta correto correcta correcto stringa testo texto texte tekst cadena "
-    "chaîne onbekend bekend inloggen chararray bekannt veraltet"
+    "chaîne onbekend bekend inloggen chararray bekannt veraltet follow meet fit satisfy improve reflect"
 )  # fmt: skip
 
 # A clause ends before one of these; at the beginning they speak of what follows.
@@ -863,7 +863,8 @@ CLAUSES = (
         rf"mudei|alterei|troquei)\s+(?:\S+\s+){{0,3}}?(?:{_SURE})(?:{_FOR})?\s+(?:to|à|a|para)\s+{_REST}|"
         rf"{_SURE}\s+(?:(?:wurde|habe? ich)\s+)?auf\s+(\S{{4,90}})\s+ge(?:ändert|setzt|stellt))",
         r"(?i)(?:changed|updated|rotated|switched|(?:i|we|have|has|was) (?:re)?set|mis|changé|cambié|mudei|"
-        r"alterei|troquei)\s|auf\s+\S+\s+ge[äs]", "clause", "that it was set, so that the word is no purpose: reset it to continue"),
+        r"alterei|troquei)\s|auf\s+\S+\s+ge[äs]", "clause",
+        "that it was set, where the word is no purpose as in: reset it to continue"),
     Rule("password",
         rf"(?i)\b(?:use|put|enter|type|typed|try|set)\s+{QUOTE_OR_NONE}([^\s\"'`]{{4,}}){QUOTE_OR_NONE}\s+"
         rf"(?:as\s+|(?:when|if)\s+(?:it|they|he|she)\s+asks?\s+(?:you\s+)?for\s+)(?:the\s+|"

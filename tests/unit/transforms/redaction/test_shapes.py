@@ -1515,6 +1515,8 @@ wachtwoord: tekst
 hasło jest niepoprawne
 hasło: wymagane
 z hasłem administratora
+I changed the password to make the login work
+updated the password to follow the guideline
 la clave primaria es id
 clave: valor
 clave foránea: user_id
