@@ -19,7 +19,7 @@ def test_every_kind_is_found_as_it_is_planted_and_gone_when_redacted(kind):
     assert not CANARY.search(redact(f"see {text} there")[0].casefold())
 
 
-LISTS = test_shapes.TOKENS + test_shapes.GIVEN + test_shapes.IN_WORDS
+LISTS = test_shapes.TOKENS + test_shapes.GIVEN + test_shapes.IN_PLACE + test_shapes.IN_WORDS
 
 
 def test_every_rule_has_a_canary():

@@ -108,15 +108,24 @@ _LONG_BYTES = 40
 _MIN_TURNS = 4  # from letters to digits or back; sha256sum has two, utf8mb4 three
 _PLACEHOLDER_PART = re2.compile(secret_rules.PLACEHOLDER_PART)
 _HARMLESS_KEY_END = re2.compile(secret_rules.HARMLESS_KEY_END)
+_SETTING_KEY_END = re2.compile(secret_rules.SETTING_KEY_END)
+# Linear on any text; with `re` a value of 48 kB took 15 s.
+_SURE_WORD = re2.compile(secret_rules.SURE_WORD)
 _PLACEHOLDER_WORDS = frozenset(secret_rules.PLACEHOLDER_WORDS.split())
 _CLAUSE_ENDS = frozenset(secret_rules.CLAUSE_ENDS.split())
 _TALK_WORDS = frozenset(secret_rules.TALK_WORDS.split()) - _CLAUSE_ENDS
 _WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|\d+")
+# What an ordinary word lacks: a digit, a sign, a capital inside.
+_IS_MARKED = re.compile(r"\d|[!#%&*+?@~^$=]|[a-zß-ÿ][A-Z]")
 # A passphrase has seldom more words, and a sentence seldom fewer.
 _MOST_WORDS = 6
+_SHORT_NAME = re.compile(r"(?i)(?:^|[_.-])(?:pass|pwd?)$")
 _PLAIN_WORD = re.compile(r"[!#%&*+?@~^$'’-]*[^\W_](?:[^\W_]|[!#%&*+?@~^$'’-])*")
-# What adjectives and participles end with: the password is hashed, readable.
-_TALK_ENDING = re.compile(r"[a-z]{3,}(?:ed|ible|[^t]able|ically|ently|ately|ectly)")
+# What adjectives and participles end with: hashed, readable, hinterlegt, codifié.
+_TALK_ENDING = re.compile(
+    r"[a-z]{3,}(?:ed|ible|[^t]able|ically|ently|ately|ectly)|"
+    r"(?:un)?(?:ge|ver|hinter|ent)[a-zäöüß]{3,}t|(?:ver|ent)[a-zäöüß]{3,}e?[lr]n|[a-zäöü]{3,}(?:iert|ieren)|[a-zà-ÿ]{3,}(?:is|ifi)ée?s?"
+)
 # Dotted names, dates, numbers and paths with an ending: code, not values.
 _CODE = re2.compile(
     r"^[A-Za-z_]\w*(?:(?:\.|::|->|\?\.)[A-Za-z_]\w*)+[.!?]?$|^\d{4}-\d\d-\d\d|^[-+]?\d*\.\d+$|"
@@ -152,12 +161,13 @@ def _looks_shaped(key: str, value: str) -> bool:
 def _looks_block(key: str, value: str) -> bool:
     """A key block holds a line of base64; a mention of its two ends does not."""
     body = value.split("-----")[2]
-    return re.search(r"(?:\n|\\n)[^\w.]*[A-Za-z0-9+/=]{8}|[A-Za-z0-9+/=]{40}", body) is not None
+    return re.search(r"(?:\n|\\n)[^\w.\n]*[A-Za-z0-9+/=]{8}|[A-Za-z0-9+/=]{40}", body) is not None
 
 
 def looks_random(key: str, value: str) -> bool:
     """A token of known shape: no stand-in such as xxxxx, not lower-case words, not the name of a variable."""
-    if re.search(r"(?i)x{5}|\.\.\.|\*\*\*|redacted", value) or re.fullmatch(r"[A-Z_]+_[A-Z_]+", value):
+    is_name = "_" in value[1:-1] and re.fullmatch(r"[A-Z_]+", value) is not None
+    if is_name or re.search(r"(?i)x{5}|\.\.\.|\*\*\*|redacted", value):
         return False
     return any(letter.isdigit() or letter.isupper() for letter in value[1:])
 
@@ -340,10 +350,20 @@ def _is_harmless(key: str, value: str) -> bool:
     """Whether `key` names something about a secret, or `value` is a stand-in or code."""
     if _HARMLESS_KEY_END.search(key.encode("utf-8", "replace")):
         return True
+    if _SETTING_KEY_END.search(key.encode("utf-8", "replace")) and not _looks_set(key, value):
+        return True
     if _is_placeholder(value):
         return True
     is_code = _CODE.search(value.encode("utf-8", "replace")) is not None
     return is_code and not (len(value) >= _LONG_BYTES and _looks_unbroken(key, value))
+
+
+def _looks_set(key: str, value: str) -> bool:
+    """Behind a name that may be of a setting: a password with a digit or a sign, a token thrown by chance."""
+    if re.search(r"[!#%&*+?@~^$=]", value) or (_has_letter_and_digit(value) and _looks_unbroken("", value)):
+        return True
+    is_measure = re.fullmatch(r"(?i)(?:pt?)?\d+[a-z]*", value) is not None
+    return kind_of_key(key) == "password" and not is_measure and _looks_word("", value)
 
 
 def _is_talk(word: str) -> bool:
@@ -364,19 +384,32 @@ def _looks_spelt(key: str, value: str) -> bool:
     words = value.split()
     if not words or len(words) > _MOST_WORDS or len(value) < 4 or _is_placeholder(value):
         return False
-    if re.search(secret_rules.SURE_WORD, value):
+    if _SURE_WORD.search(value.encode("utf-8", "replace")):
         return False
     is_name = len(words) == 1 and re.search(r"[a-z][A-Z]|^[A-Z][A-Z_]+$", value) and not _has_digit(value)
     return not is_name and all(map(_PLAIN_WORD.fullmatch, words)) and not any(map(_is_talk, words))
 
 
-def _given(rest: str, *, to_the_end: bool) -> str:
+def _looks_argument(key: str, value: str) -> bool:
+    """The password at a flag made for it: a word, or anything with a digit and a letter."""
+    return _looks_word(key, value) or _looks_plain(key, value)
+
+
+def _looks_assigned(key: str, value: str) -> bool:
+    """name=word: a renderer has passes too, and pw may be anything."""
+    is_sure = not _SHORT_NAME.search(key) or re.search(secret_rules.OWNED_PASS, key, re.I) is not None
+    return _looks_plain(key, value) and (is_sure or _IS_MARKED.search(value) is not None)
+
+
+def _given(rest: str, until: str) -> str:
     """
     Return what the rest of a line gives as a secret, "" where it only speaks of it.
 
     Quoted is all up to the quote. Else the words up to the end of their clause, which has to be the end of
-    the line with `to_the_end`: behind a colon stands program code too, whose lines go on with a comma.
+    the line `until` a line: behind a colon stands program code too, whose lines go on with a comma. Until a
+    marked clause or line, the first word is no ordinary one: "reset the password to continue".
     """
+    to_the_end = until.endswith("line")
     if re.match(r"![A-Za-z]|[&*]", rest):  # a tag of YAML, an anchor
         return ""
     quote = re.match(r"""\\*(["'`“„«「])(.+?)\\*["'`”“»」]""", rest)
@@ -396,6 +429,8 @@ def _given(rest: str, *, to_the_end: bool) -> str:
     tail = rest[end:].strip()
     if to_the_end and tail.strip(".!") and not tail.startswith(("#", "//", "(")):
         return ""
+    if until.startswith("marked") and not (words and _IS_MARKED.search(words[0])):
+        return ""
     is_number = re.fullmatch(r"[\d .-]*", rest[:end]) is not None
     return rest[:end] if not is_number and _looks_spelt("", " ".join(words)) else ""
 
@@ -412,12 +447,19 @@ def _looks_row(key: str, value: str) -> bool:
 
 
 def _looks_code(key: str, value: str) -> bool:
-    """A code of a second factor: digits, or letters and digits; no year, no words."""
+    """A code of a second factor: digits, or letters and digits; no date, no norm, no error, no words."""
+    if _DATE_OR_NORM.fullmatch(value):
+        return False
     return sum(map(str.isdigit, value)) >= 4 and len(value.replace(" ", "")) >= 4
 
 
+_DATE_OR_NORM = re.compile(
+    r"(?i)(?:19|20)\d\d(?:q[1-4]|[- ]?(?:0\d|1[0-2])[- ]?[0-3]\d)?|(?:rfc|iso|din|cve|err|e)[- ]?\d+"
+)
 _ROLE = re.compile(
-    r"(?i:admin|root|users?|editors?|viewers?|guests?|owners?|members?|roles?|[\w.-]+@.*|\d+)|[A-Z]+\d*"
+    r"(?i:admin|root|sudo|users?|editors?|viewers?|guests?|owners?|members?|roles?|operators?|staff|"
+    r"moderators?|readers?|writers?|mysql|mariadb|sqlite|redis|authors?|managers?|developers?|staging|production|integration|"
+    r"[\w.-]+@.*|\d+)|[A-Z]+\d*"
 )
 
 
@@ -448,7 +490,8 @@ JUDGES: dict[str, Callable[[str, str], bool]] = {
     "near": _looks_near,
     "printed": _looks_printed,
     "seed": _looks_seed,
-    "plain": _looks_plain,
+    "assigned": _looks_assigned,
+    "argument": _looks_argument,
     "spelt": _looks_spelt,
     "named": _looks_named,
     "prompt": _looks_prompted,
@@ -457,6 +500,8 @@ JUDGES: dict[str, Callable[[str, str], bool]] = {
     "pair": _looks_pair,
     "clause": _looks_shaped,  # _given has judged it
     "line": _looks_shaped,
+    "marked clause": _looks_shaped,
+    "marked line": _looks_shaped,
 }
 
 
@@ -482,7 +527,7 @@ _LOOK_INSIDE_BYTES = 4096
 # A UUID, an id of a call, a message or a request, an instant: 40,000 of the 71,000 different strings of our
 # sessions.
 _IS_ID = re.compile(
-    r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|(?:toolu|msg|req)_[0-9A-Za-z]{20,30}|"
+    r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|(?:toolu|msg|req)_01[0-9A-Za-z]{22}|"
     r"\d{4}-\d\d-\d\dT[\d:.]+Z"
 )
 # So many digests of texts without a secret are kept, about 4 MB: those of the turns of 100 MB of transcripts.
@@ -508,7 +553,7 @@ class _Compiled:
     key: int = 0  # which of the two groups is the name that the other, the value, was given to
     least_bytes: int = 1  # a shorter first group is not the secret
     until: str = (
-        ""  # "clause" or "line" where the first group is the rest of a line, and the secret a part of it
+        ""  # a judge of clauses or lines: the first group is the rest of a line, and the secret a part of it
     )
 
 
@@ -660,7 +705,7 @@ def _matches(rule: _Compiled, data: bytes, marks: list[tuple[int, int]]) -> Iter
         if rule.until:
             start, line_end = next(span for span in map(match.span, range(1, 3)) if span[0] >= 0)
             rest = data[start:line_end].decode("utf-8", "surrogateescape")
-            given = _given(rest, to_the_end=rule.until == "line")
+            given = _given(rest, rule.until)
             start += len(rest[: rest.index(given)].encode("utf-8", "surrogateescape"))
             end = start + len(given.encode("utf-8", "surrogateescape"))
         in_mark = _touches(marks, match.start(), match.start()) or _touches(marks, start, end)
@@ -748,7 +793,7 @@ def _gate(prefilters: list[str]) -> tuple[Any, int]:
 
 
 def _ours(rule: Rule) -> tuple[str, _Compiled]:
-    until = rule.judge if rule.judge in ("clause", "line") else ""
+    until = rule.judge if rule.judge.endswith(("clause", "line")) else ""
     return rule.prefilter, _Compiled(rule.kind, re2.compile(rule.pattern), JUDGES[rule.judge], until=until)
 
 

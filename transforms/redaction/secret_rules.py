@@ -40,14 +40,19 @@ _TO = rf"(?:\\*[\"'`])?\]?\s*(?::=|=>|={{1,3}}|:)\s*(?:[|>][-+]?\d?[ \t]*{_LINE_
 
 GITLAB = r"gl(?:pat|dt|ft|soat|rt|cbt|imt|ptt|agent|oas|ffct)-"
 
+# Whose pass it is, where the word could mean one over a text or a picture.
+OWNED_PASS = (
+    "(?:db|database|smtp|imap|mail|redis|mysql|pg|ssh|sudo|become|admin|root|user|key|store|wifi|wlan|mqtt"
+    "|ftp|ldap|"
+    "bind|proxy|vpn|service|auth|client|server|rpc|kafka|keystore|truststore|cert|pfx|p12|default|temp|"
+    "vault|wallet|sftp|sql|registry|git|repo|nexus|jenkins|zip)[-_.]?pass"
+)
+
 # Names of settings that hold a secret; detect-secrets' own list of key names is joined to it.
 KEY_NAMES = (
     "passphrase",
     "passcode",
-    "(?:db|database|smtp|imap|mail|redis|mysql|pg|ssh|sudo|become|admin|root|user|key|store|wifi|wlan|mqtt"
-    "|ftp|ldap|"
-    "bind|proxy|vpn|service|auth|client|server|rpc|kafka|keystore|truststore|cert|pfx|p12|default|temp)"
-    "[-_.]?pass",
+    OWNED_PASS,
     "(?:db|bind|root|admin|user|ldap)[-_.]?pw",
     "(?:auth|nonce|password|secure_auth|logged_in)[-_.]?salt",
     "(?:github|gitlab|gh|ado|azdo|devops)[-_]?pat",
@@ -69,10 +74,12 @@ HARMLESS_KEY_END = (
     r"limit|max|min|budget|expir\w*|[-_]at|(?-i:[a-z]At)|fields?|labels?|prefix|suffix|regex|patterns?|used"
     r"|usage|helper|policy|hint|version|tokens|"
     r"izer|index|format|error|message|placeholder|description|title|status|algorithm|algo|scheme|strategy"
-    r"|method|scope|ref|page|input|required|rules?|timeout|ttl|days|attempts|"
-    r"rounds|enabled|store|manager|command|cmd|provider|build|checksum|commit|"
+    r"|method|scope|ref|page|input|required|rules?|build|checksum|commit|"
     r"digest|etag|revision|sha\d*)$"
 )
+
+# The same, but for a value that looks like a secret: PASSWORD_STORE may be the place or the password.
+SETTING_KEY_END = r"(?i)(?:timeout|ttl|days|attempts|rounds|enabled|store|manager|command|cmd|provider)$"
 
 # Values that stand for a secret and are none. One such word anywhere is enough.
 PLACEHOLDER_PART = (
@@ -95,78 +102,104 @@ PLACEHOLDER_WORDS = (
 
 # What stands behind a word for a password and speaks of it, in the languages that people type most.
 TALK_WORDS = (
-    "about absent accept accepted accepts accidentally account actual add added adds after again all "
-    "allow allows already also alphanumeric always ambiguous anyone anything anywhere apparently appear "
-    "appears argument arguments ascii ask asked asks authentication authenticated automatically available "
-    "away back bad base64 based bcrypt because becomes been before being below between blank boolean both "
-    "breaks broken build bug bytes cached callback came can cannot caps case catch change changed changes "
-    "char character characters chars check checked checker checks class classes clear cleared clears "
-    "clicked client column columns come comes coming commit commits common compare compared compliant "
-    "complex complexity config configuration configure configured confirm confirmation const contain "
-    "contains copied correctly could crash crashes create creates creation criteria data date dated days "
-    "default defaults defined delete deleted deletes deprecated derive derived described did different "
-    "digit digits disable disabled displayed does doesn't don't done drop dropped during each either "
-    "email else empty enable enabled encoding encryption ends enough enter entered entry env environment "
-    "equal error errors even everything exactly exist exists expire expired expires expiring expiry "
-    "export exposed extract fail failed failing fails failure feature field file files fill filled filter "
-    "fine first fix fixed fixes flag flow following forgot form format former forms forwarded four fully "
-    "function gen generate generated generates generation generator get gets getting give given gives "
-    "goes going gone grab group guess had handle handled handler handles handling hard hardcoded has hash "
-    "hashed hasher hashes hashing have haven't having help helper hidden hide hint history how however "
-    "human hygiene ignore ignored immediately implement import inactive inaccessible include included "
-    "includes incorrect input inputs insecure insensitive inside int integer invalid isn't its itself "
-    "just keep kept key keychain keyring keys known label last later leak leaked leaking leaks least "
-    "leave left length less let level likely limit limits line link list live lives load local located "
-    "locked log logged login logins logs lonely long longer look looks lookup lost lower lowercase made "
-    "make makes management manager mandatory manual many masked masking mask match matches matching max "
-    "maximum may me meant meter might min minimum mismatch mismatched missing mode modal model module "
-    "more move moved must mustn't need needed needs never new next no nobody none not nothing null number "
-    "object obsolete obviously off ok okay old once only optional option other otherwise output over own "
-    "page parameter params parse parsed parser part pass passed passes passing passphrase passphrases "
-    "password passwordless passwords paste path pattern permanently placeholder plaintext policy policies "
-    "pop populated possible present prevent previous print printed probably problem prompt prompted "
-    "prompts prompting property protected protection provide provided provider public pull push put query "
-    "quite random randomly rate re read reads really recovery redacted refused regex reject rejected "
-    "rejects remain remains remember remove removed rename render replace reported request require "
-    "required requirement requirements requires reset resets resetting resolved retrieve return returned "
-    "returns reused right rotate rotated rotates rotating rotation rule rules run runs safe salted same "
-    "saved saves say says schema screen section secure security see seems seen select send sending sends "
-    "sensitive sent separate server service set sets setter setting settings setup shared short shorter "
-    "should shouldn't show showing shown shows simply skip some someone something somewhere specified "
-    "specific split spraying step stale still stop storage store stored stores str strength strict string "
-    "strings strip strong stronger submit supplied support supports supported switch sync synced take "
-    "taken takes tell template temporarily temporary test tested testing tests that's their them these "
-    "thing those through throw throws time timeout times toggle token tokens trim trimmed true truncated "
-    "try trying turn two type typed types unable unchanged undefined unencrypted unknown unless "
-    "unnecessary unset unsupported up update updated updates upper uppercase url us usage use used "
-    "useless user username usernames users uses using utf8 utils valid validate validated validates "
-    "validation validator value values varchar variable variables vary vault verification verified "
-    "verifies verify view visible void vulnerable wasn't way weak weaker went what whatever what's "
-    "whether who whole whose why widget wiki will within without won't word words work worked working "
-    "works would wouldn't write writes written wrong wrote years yes yours false dummy foo bar baz sample "
-    "example changeme anonymous args attribute body cache code component constant context cookie "
-    "credential credentials decode decrypt decryption dialog doc docs document encode encrypt encrypted "
-    "endpoint fallback fixture float getter header identity instance interface internal json kwargs "
-    "message accordingly actually allowlist argparse array authenticate autofill combination combo combos "
-    "complexities details entries grant keyboard lists numeric obfuscation pair pairs parameters parts "
-    "portion portions properties protect quoting retry variants method migration mock name nil node "
-    "payload pipe plain prefix private process props raw reference ref regexp response result route row "
-    "salt scan scheme script secret secrets self session sha256 size source state status stdin stub "
-    "suffix table target text textfield title todo tool total transform unit var vars version warning "
-    "falsch richtig korrekt leer kurz lang länger schwach sicher gültig ungültig abgelaufen erforderlich "
-    "vergessen zurücksetzen zurückgesetzt eingeben notwendig pflicht gleich nicht muss wird wurde wie zu "
-    "das der die eine noch nur schon bereits gespeichert verschlüsselt gehasht benutzer sein incorrecte "
-    "obligatoire requis requise oublié faux fausse vide court courte trop faible fort expiré invalide "
-    "haché hachée stocké chiffré doit est pas le la les un une dans votre entrez saisir stockée changé "
-    "modifié correct bon incorrecta incorrecto obligatoria obligatorio requerida requerido olvidada vacía "
-    "vacío corta corto débil fuerte demasiado muy caducada inválida válida debe está es el los una tu su "
-    "introduzca entender campo cifrada guardada primaria valor foránea pública privada principal maestra "
-    "api errada incorreta obrigatória obrigatório esquecida vazia curta fraca deve não sua digite errata "
-    "sbagliata obbligatoria obbligatorio dimenticata vuota debole valida scaduta non il lo nel tua "
-    "inserire verkeerd onjuist verplicht leeg kort zwak geldig ongeldig verlopen moet niet het de een "
-    "vergeten nieprawidłowe niepoprawne wymagane puste krótkie słabe wygasło musi nie zapomniane błędne "
-    "jest неверный неверен обязателен обязательное пустой короткий слабый истёк должен не забыли поле "
-    "какой угодно"
+    "about absent accept accepted accepts accidentally account actual add added adds after again all allow "
+    "allows already also alphanumeric always ambiguous anyone anything anywhere apparently appear appears "
+    "argument arguments ascii ask asked asks authentication authenticated automatically available away back "
+    "bad base64 based bcrypt because becomes been before being below between blank boolean both breaks "
+    "broken build bug bytes cached callback came can cannot caps case catch change changed changes char "
+    "character characters chars check checked checker checks class classes clear cleared clears clicked "
+    "client column columns come comes coming commit commits common compare compared compliant complex "
+    "complexity config configuration configure configured confirm confirmation const contain contains copied "
+    "correctly could crash crashes create creates creation criteria data date dated days default defaults "
+    "defined delete deleted deletes deprecated derive derived described did different digit digits disable "
+    "disabled displayed does doesn't don't done drop dropped during each either email else empty enable "
+    "enabled encoding encryption ends enough enter entered entry env environment equal error errors even "
+    "everything exactly exist exists expire expired expires expiring expiry export exposed extract fail "
+    "failed failing fails failure feature field file files fill filled filter fine first fix fixed fixes "
+    "flag flow following forgot form format former forms forwarded four fully function gen generate "
+    "generated generates generation generator get gets getting give given gives goes going gone grab group "
+    "guess had handle handled handler handles handling hard hardcoded has hash hashed hasher hashes hashing "
+    "have haven't having help helper hidden hide hint history how however human hygiene ignore ignored "
+    "immediately implement import inactive inaccessible include included includes incorrect input inputs "
+    "insecure insensitive inside int integer invalid isn't its itself just keep kept key keychain keyring "
+    "keys known label last later leak leaked leaking leaks least leave left length less let level likely "
+    "limit limits line link list live lives load local located locked log logged login logins logs lonely "
+    "long longer look looks lookup lost lower lowercase made make makes management manager mandatory manual "
+    "many masked masking mask match matches matching max maximum may me meant meter might min minimum "
+    "mismatch mismatched missing mode modal model module more move moved must mustn't need needed needs "
+    "never new next no nobody none not nothing null number object obsolete obviously off ok okay old once "
+    "only optional option other otherwise output over own page parameter params parse parsed parser part "
+    "pass passed passes passing passphrase passphrases password passwordless passwords paste path pattern "
+    "permanently placeholder plaintext policy policies pop populated possible present prevent previous print "
+    "printed probably problem prompt prompted prompts prompting property protected protection provide "
+    "provided provider public pull push put query quite random randomly rate re read reads really recovery "
+    "redacted refused regex reject rejected rejects remain remains remember remove removed rename render "
+    "replace reported request require required requirement requirements requires reset resets resetting "
+    "resolved retrieve return returned returns reused right rotate rotated rotates rotating rotation rule "
+    "rules run runs safe salted same saved saves say says schema screen section secure security see seems "
+    "seen select send sending sends sensitive sent separate server service set sets setter setting settings "
+    "setup shared short shorter should shouldn't show showing shown shows simply skip some someone something "
+    "somewhere specified specific split spraying step stale still stop storage store stored stores str "
+    "strength strict string strings strip strong stronger submit supplied support supports supported switch "
+    "sync synced take taken takes tell template temporarily temporary test tested testing tests that's their "
+    "them these thing those through throw throws time timeout times toggle token tokens trim trimmed true "
+    "truncated try trying turn two type typed types unable unchanged undefined unencrypted unknown unless "
+    "unnecessary unset unsupported up update updated updates upper uppercase url us usage use used useless "
+    "user username usernames users uses using utf8 utils valid validate validated validates validation "
+    "validator value values varchar variable variables vary vault verification verified verifies verify view "
+    "visible void vulnerable wasn't way weak weaker went what whatever what's whether who whole whose why "
+    "widget wiki will within without won't word words work worked working works would wouldn't write writes "
+    "written wrong wrote years yes yours false dummy foo bar baz sample example changeme anonymous args "
+    "attribute body cache code component constant context cookie credential credentials decode decrypt "
+    "decryption dialog doc docs document encode encrypt encrypted endpoint fallback fixture float getter "
+    "header identity instance interface internal json kwargs message accordingly actually allowlist argparse "
+    "array authenticate autofill combination combo combos complexities details entries grant keyboard lists "
+    "numeric obfuscation pair pairs parameters parts portion portions properties protect quoting retry "
+    "variants method migration mock name nil node payload pipe plain prefix private process props raw "
+    "reference ref regexp response result route row salt scan scheme script secret secrets self session "
+    "sha256 size source state status stdin stub suffix table target text textfield title todo tool total "
+    "transform unit var vars version warning falsch richtig korrekt leer kurz lang länger schwach sicher "
+    "gültig ungültig abgelaufen erforderlich vergessen zurücksetzen zurückgesetzt eingeben notwendig pflicht "
+    "gleich nicht muss wird wurde wie zu das der die eine noch nur schon bereits gespeichert verschlüsselt "
+    "gehasht benutzer sein incorrecte obligatoire requis requise oublié faux fausse vide court courte trop "
+    "faible fort expiré invalide haché hachée stocké chiffré doit est pas le la les un une dans votre entrez "
+    "saisir stockée changé modifié correct bon incorrecta incorrecto obligatoria obligatorio requerida "
+    "requerido olvidada vacía vacío corta corto débil fuerte demasiado muy caducada inválida válida debe "
+    "está es el los una tu su introduzca entender campo cifrada guardada primaria valor foránea pública "
+    "privada principal maestra api errada incorreta obrigatória obrigatório esquecida vazia curta fraca deve "
+    "não sua digite errata sbagliata obbligatoria obbligatorio dimenticata vuota debole valida scaduta non "
+    "il lo nel tua inserire verkeerd onjuist verplicht leeg kort zwak geldig ongeldig verlopen moet niet het "
+    "de een vergeten nieprawidłowe niepoprawne wymagane puste krótkie słabe wygasło musi nie zapomniane "
+    "błędne jest неверный неверен обязателен обязательное пустой короткий слабый истёк должен не забыли поле "
+    "какой угодно access accounts almost any argon argon2 argon2i argon2id arraybuffer authelia bigint "
+    "binary bitwarden blob buffer bytea candidate charfield citext clob decoded enum faker guard guessable "
+    "int2 int4 int8 irrelevant jsonb jwt keepass keycloak lastpass longtext managers mediumtext navigate "
+    "nchar nope nowhere ntext nvarchar oauth oauth2 ours passkey passkeys permission permissions pipeline "
+    "playwright privileges promise readonly redundant rights roles secretstr smallint sqlite textarea theirs "
+    "timestamp tinytext tricky tuple uint8array ugly unicode unique uuid varbinary varchar2 abgefragt "
+    "abgelehnt abfragen ablehnen abgleichen ablegen absichern aktualisieren alle anfordern anfrage anlegen "
+    "anmelden anmeldung anzeigen ausgeben auslesen authentifizieren beim bestätigen dort durch eingabe "
+    "eingegeben einloggen einmal einsehen einstellen entsperren enthalten erneut erneuern erraten erzeugen "
+    "feld festlegen fehlt festgelegt geschützt geschwärzt hart hier hinterlegen kann kein keine klartext "
+    "leider lesbar löschen mindestens neu niemals nochmal optionales pflichtfeld prüfen ratsam regelmäßig "
+    "schreiben schützen setzen sichtbar sofort soll sollte speichern standardwert starten statt stehen "
+    "unbedingt unbekannt unlesbar unsicher unter verbinden vergeben verlangt vorher wechseln wechsel weg "
+    "weiterhin werden wieder wiederholen zeichen zuerst zulässig affiché affichée ailleurs aléatoire "
+    "caractères champ chiffrée compromis compromise connu connue conservé copié crypté cryptée déjà demandé "
+    "demandée différent différente effacé encore enregistré enregistrée envoyé envoyée exigé expirée exposé "
+    "facultatif généré générée hashé hashée identique ignoré incorrects inconnu lisible masqué masquée "
+    "mémorisé nécessaire nul obligatoires oubliée partagé perdu perdue protégé protégée rejeté refusé "
+    "réinitialisé remplacé renouvelé sauvegardé secrète seulement supprimé temporaire toujours transmis "
+    "vérifié visibles volée almacenada cambiada caracteres cifrado codificada comprometida diferente "
+    "encriptada enviada expirada generada guardado hasheada incorrectas insegura mínimo nueva opcional "
+    "perdida requeridas segura temporal armazenada alterada atual criptografada criptografado expirou "
+    "inválido mínima necessária nova salva visível caratteri cifrata dimenticato generata inviata nuova "
+    "salvata scaduto sicura temporanea visibile beveiligd gewijzigd opgeslagen tekens versleuteld zichtbaar "
+    "зашифрован изменён истек обязательно символов хранится letters continue proceed comply ensure unlock "
+    "avoid regain triple entrar continuar acceder unusual textfeld passwortfeld eingabefeld administrateur "
+    "utilisateur administrador anders versehen distinta distinto diversa diverso stata stato cambiata "
+    "cambiato corretta corretto correta correto correcta correcto stringa testo texto texte tekst cadena "
+    "chaîne onbekend bekend inloggen chararray bekannt veraltet follow meet fit satisfy improve reflect"
 )  # fmt: skip
 
 # A clause ends before one of these; at the beginning they speak of what follows.
@@ -224,7 +257,7 @@ KEYWORD_RULES = (
     Rule("assigned",
         r"(?i)((?:\b|[\w.-]*[_.-]|--)(?:pass(?:word|wd|phrase|code)?|pwd|pw))=([^\s\"'`\\,;&|<>(){}\[\]]{4,})"
         r"(?:[\s&;\"'`\\]|$)",
-        r"(?i)(?:pass(?:word|wd|phrase|code)?|pwd|pw)=[^\s\"'`\\,]", "plain",
+        r"(?i)(?:pass(?:word|wd|phrase|code)?|pwd|pw)=[^\s\"'`\\,]", "assigned",
         "name=word, in a shell, a file or an address; code has a comma behind its variables"),
     Rule("typed",
         rf"(?i)([\w.-]*(?:%s)\w*)(?:\s*:\s*&?|\s+As\s+)[\w'][\w'<>\[\]., ]{{0,40}}=\s*{_OPENS}{_QUOTED}",
@@ -240,6 +273,8 @@ KEYWORD_RULES = (
         rf"(?i){QUOTE}(?:--)?([\w.-]*(?:%s)\w*){QUOTE}\)?\s*(?:,[^()\n]{{0,60}}?\b(?:default|fallback)\s*="
         rf"|\{{|or|\?\?|\|\|)\s*{QUOTE}{_QUOTED}",
         rf"(?i)(?:%s)\w*{QUOTE}\)?\s*(?:,|\{{|or|\?\?|\|\|)", "quoted", "the same in a program"),
+    Rule("flag", r"(?i)--([\w-]*(?:%s)\w*) {2,}([^\s\"'`\\]+)", r"(?i)--[\w-]*(?:%s)\w* {2}", "bare",
+        "the same, set apart as the words of a help text are too"),
     Rule("flag", rf"(?i)--([\w-]*(?:%s)\w*)(?: |{QUOTE}\s*,\s*)(?:{QUOTE})?([^\s\"'`\\]+)",
         r"(?i)--[\w-]*(?:%s)\w*[\s\"'`\\]", "named",
         "--name value on a command line, or in a list of its words"),
@@ -392,9 +427,9 @@ COMMANDS = (
     ),
     _flag(r"ldap(?:search|add|modify|delete|whoami|passwd)", r"-w\s+", "LDAP"),
     _flag(r"smbclient|rpcclient|mount\.cifs", r"-U\s*\\*[\"']?[\w.\\/-]+%", "user%password of Samba"),
-    _flag(r"7za?|7zz|7zr", r"-p", "archives, the password at the flag itself", "plain"),
-    _flag(r"rar|unrar", r"-h?p", "the same", "word"),
-    _flag(r"zip|unzip", r"-P\s+", "archives", "plain"),
+    _flag(r"7za?|7zz|7zr", r"-p", "archives, the password at the flag itself", "argument"),
+    _flag(r"7za?|7zz|7zr|rar|unrar", r"-h?p", "the same", "word"),
+    _flag(r"zip|unzip", r"-P\s+", "archives", "argument"),
     _flag(r"https?", r"(?:-a|--auth)[ =]+\\*[\"']?[^\s:\"']+:", "HTTPie"),
     _flag(r"keytool|jarsigner|apksigner", r"-(?:src|dest)?(?:store|key)pass[ =]+", "Java key stores"),
     _flag(r"openssl", r"-pass(?:in|out)?\s+\\*[\"']?pass:", "OpenSSL"),
@@ -524,6 +559,9 @@ _FILES = (
         r":(?:\d*[56]43\d|\*):[A-Za-z*]", "given",
         "pgpass: host, port, database, user, password"),
     Rule("password",
+        r"(?m)(?:^|\\n)[\w.*-]+:\d{4,5}:[A-Za-z*][\w$*-]*:[A-Za-z*][\w.$*-]*:([^\s:\\]{4,})(?:$|\\n)",
+        r":\d\d\d\d+:[A-Za-z*]", "word", "the same at another port, as lines of a log are made too"),
+    Rule("password",
         r"""(?:^|[\s;"'])[\w-]+(?:\.[\w-]+)+:\d{4,5}:[\w*-]+:[\w*.-]+:([^\s:\\;"']{6,})(?:$|[\s;"'])""",
         r":\d\d\d\d+:[\w*]", "word", "the same within a line"),
     Rule("password", r"(?:requirepass|masterauth)\s+[\"']?([^\s\"']{6,})", r"requirepass|masterauth", "given",
@@ -547,6 +585,11 @@ _FILES = (
         "PASS of a shell"),
     Rule("password", r"(?i)\b(?:user|login)\s+\S+\s+pass\s+([^\s\"'`\\]{6,})(?:\s|$)", r"(?i)\bpass\s",
         "word", "pass, a word of a command"),
+    Rule("password",
+        r"(?i)\b(?:user|login)(?:name)?(?:[ \t]*[:=][ \t]*|[ \t]{2,})\S+\s+(?:pass|pwd?)"
+        r"(?:[ \t]*[:=][ \t]*|[ \t]{2,})([^\s\"'`\\;&]{4,})(?:\s|$)",
+        r"(?i)\b(?:pass|pwd?)(?:[ \t]*[:=][ \t]*|[ \t]{2,})[^\s\"'(]", "argument",
+        "the same as a name and its value, behind the user's"),
     Rule("password",
         rf"(?i)(?:basic_?auth|\bauth\s*=\s*|credentials?)\(\s*{QUOTE}[\w.@-]+{QUOTE}\s*,\s*"
         rf"(?:\w+\()?{QUOTE}{_QUOTED}",
@@ -767,13 +810,16 @@ _WORDS = (
 
 
 # Unmistakable words for a password; in Romance languages the other ones are a key or a word too.
-_SURE = (
+_SURE_NAME = (
     r"(?:\b(?:pass(?:wor[dt]|phrase|code|wd)s?|[\w-]+pass?wor[dt]|kennwort|mot de passe|"
     r"mdp|contrase(?:ñ|n)a|senha|palavra[- ]passe"
     r"|wachtwoord|has(?:ł|l)o|heslo|l(?:ö|o)senord(?:et)?|adgangskoden?|salasana|"
     r"(?:ş|s)ifre|jelsz(?:ó|o)|парол[ья]"
-    r"|pw|m(?:ậ|a)t kh(?:ẩ|a)u|kata sandi)\b|_(?:pass(?:word|wd)?|pw)\b)"
+    r"|m(?:ậ|a)t kh(?:ẩ|a)u|kata sandi)\b|_pass(?:word|wd)\b)"
 )
+# Names that other things have too; where it is said whose they are, they are sure.
+_SHORT = r"(?:^[ \t]*pass|\bpwd?|_(?:pass|pw))"
+_SURE = rf"(?:{_SURE_NAME}|\bpw\b|_(?:pass|pw)\b)"
 SURE_END = r"(?i)(?:pass(?:word|wd|phrase|code|wort)?|kennwort|pwd|pw)$"
 SURE_WORD = f"(?i){_SURE}"
 _SURE_PREFILTER = (
@@ -782,6 +828,7 @@ _SURE_PREFILTER = (
     r"kata sandi|_pass)"
 )
 _REST = r"[ \t]*([^\s][^\r\n]{3,90})"
+_GIVES = r"[ \t]*(?:[:：]|[ \t]=[ \t])(?:[ \t]*[|>][-+]?\n)?"
 _TO_SET = (
     r"(?:set|reset|chang|updat|rotat|switch|put|made|(?:ge)?setz|gesetzt|(?:ge)?änder|"
     r"stell|mis|met|modifi|cambi|pus|pon|mud|"
@@ -794,9 +841,12 @@ CLAUSES = (
         rf"|has(?:ł|l)o(?:{_FOR})?\s+to\s+{_REST}",
         _SURE_PREFILTER, "clause", "the password is, in words"),
     Rule("password",
-        rf"(?im)(?:{_SURE}|^[ \t]*pass|\bpwd)(?:{_FOR})?{QUOTE_OR_NONE}[ \t]*(?:[:：]|"
-        rf"[ \t]=[ \t]|→|->)(?:[ \t]*[|>][-+]?\n)?{_REST}",
+        rf"(?im)(?:(?:{_SURE_NAME}|{OWNED_PASS})(?:{_FOR})?|{_SHORT}{_FOR}){QUOTE_OR_NONE}{_GIVES}{_REST}",
         _SURE_PREFILTER + r"|(?i:pass[ \t]*[:=])", "line", "password: the rest of its line"),
+    Rule("password",
+        rf"(?im)(?:{_SHORT}{QUOTE_OR_NONE}{_GIVES}|(?:{_SURE}|\bpwd)(?:{_FOR})?[ \t]*(?:→|->)){_REST}",
+        rf"(?i)(?:pass|pwd?){QUOTE_OR_NONE}[ \t]*[:：=]|[a-zьяł][ \t]*(?:→|->)", "marked line",
+        "the same behind a name that other things have too, or an arrow"),
     Rule("password",
         rf"(?i)(?:[,/&(]|\b(?:with|uses?|using|and|mit|und|avec|et|con|y|com|met|en|z|i))\s*(?:(?:the|"
         rf"dem|das|le|la|el|a|het)\s+)?"
@@ -805,9 +855,16 @@ CLAUSES = (
     Rule("password",
         rf"(?i)\b{_TO_SET}\s+(?:\S+\s+){{0,3}}?(?:{_SURE})(?:{_FOR})?\s+(?:to|auf|"
         rf"à|a|para|na|naar)\s+{_REST}",
-        _SURE_PREFILTER, "clause", "set the password to, in words"),
-    Rule("password", rf"(?i)\b{_SURE}\s+auf\s+{_REST}", r"(?i)wort\s+auf", "clause",
+        _SURE_PREFILTER, "marked clause", "set the password to, in words"),
+    Rule("password", rf"(?i)\b{_SURE}\s+auf\s+{_REST}", r"(?i)wort\s+auf", "marked clause",
         "the same with its verb behind"),
+    Rule("password",
+        rf"(?i)(?:\b(?:changed|updated|rotated|switched|(?:i|we|have|has|was) (?:re)?set|mis|changé|cambié|"
+        rf"mudei|alterei|troquei)\s+(?:\S+\s+){{0,3}}?(?:{_SURE})(?:{_FOR})?\s+(?:to|à|a|para)\s+{_REST}|"
+        rf"{_SURE}\s+(?:(?:wurde|habe? ich)\s+)?auf\s+(\S{{4,90}})\s+ge(?:ändert|setzt|stellt))",
+        r"(?i)(?:changed|updated|rotated|switched|(?:i|we|have|has|was) (?:re)?set|mis|changé|cambié|mudei|"
+        r"alterei|troquei)\s|auf\s+\S+\s+ge[äs]", "clause",
+        "that it was set, where the word is no purpose as in: reset it to continue"),
     Rule("password",
         rf"(?i)\b(?:use|put|enter|type|typed|try|set)\s+{QUOTE_OR_NONE}([^\s\"'`]{{4,}}){QUOTE_OR_NONE}\s+"
         rf"(?:as\s+|(?:when|if)\s+(?:it|they|he|she)\s+asks?\s+(?:you\s+)?for\s+)(?:the\s+|"
@@ -826,8 +883,9 @@ CLAUSES = (
         "what an interpreter answers to its name"),
     Rule("password",
         rf"(?i)(?:\w\([^()\n]{{0,12}}|=|#|[(]/|_in[ (][\"'])(?:pass(?:word|wd|code|"
-        rf"phrase)?|pwd)\b[\])(/\w\"'`]{{0,8}}"
-        rf"(?:,[ \t]*(?:with:[ \t]*)?|\.(?:type|fill|send_?keys|set\w*|enter\w*|press\w*)\(\s*){QUOTE}"
+        rf"phrase)?|pwd)\b[\])(/\w]{{0,6}}"
+        rf"(?:[\"'`/\]][\])(/\w\"'`]{{0,6}},[ \t]*(?:with:[ \t]*)?|[\"'`]?[\])]{{0,3}}"
+        rf"\.(?:type|fill|send_?keys|set\w*|enter\w*|press\w*)\(\s*){QUOTE}"
         rf"([^\"'`\n\\]{{4,40}}){QUOTE}[ \t]*(?:[);]|\n|$)",
         r"(?i)(?:pass|pwd)", "spelt", "what a test types into a form"),
     Rule("password",
@@ -838,6 +896,9 @@ CLAUSES = (
         r"(?i)[;\"'](?:password|pwd)\s*=", "given",
         "the last of a connection string, with a semicolon in it"),
 )  # fmt: skip
+
+# A word with a digit or a sign; behind "and" an ordinary word is more often a second thing to do.
+_MARKED = r"(?:[^\s/\"'`\\,;]*(?:[\d#%&*+@~^$=]|[!?]\w)[^\s/\"'`\\,;]*)"
 
 # Pairs and codes that have no such word near.
 _PAIRS_AND_CODES = (
@@ -866,17 +927,18 @@ _PAIRS_AND_CODES = (
         r"(?i)cv[vc]|ssn|social sec|\bcard\b[^\n]*\d\d\d\d", "shape", "what cards and persons are known by"),
     Rule("password",
         r"(?i)\b(?:creds?|credentials|log-?in|account|zugang\w*|user(?:name)?)(?:\s+(?:is|"
-        r"are|sind)|\s*:)[ \t]+[\w.@-]+[ \t]*(?:/|\band\b|\bund\b|&|,)[ \t]*([^\s/\"'`\\,;]{4,}[.]?)(?:[.,;"
+        r"are|sind)|\s*:)[ \t]+[\w.@-]+[ \t]*(?:/[ \t]*([^\s/\"'`\\,;]{4,}[.]?)|"
+        rf"(?:\band\b|\bund\b|&|,)[ \t]*({_MARKED}))(?:[.,;"
         r"!)]|\s+(?:for|on|if|to|in)\s|[ \t]*(?:\n|$))",
         r"(?i)(?:creds?|credentials|log-?in|account|zugang\w*|user(?:name)?)(?:\s+(?:is|are|sind)|\s*:)",
         "pair", "user and password, behind a word for both"),
     Rule("password",
         r"(?i)\b(?:log|logged|sign|signed|get|connect)[- ]?in\s+(?:as|with|using)\s+(?:[\w.-]+@[\w"
-        r".-]+|admin|root)\s*(?:,|/|and|with|using)\s*([^\s\"'`\\,;]{6,})",
+        rf".-]+|admin|root)\s*(?:/\s*([^\s\"'`\\,;]{{6,}})|(?:,|and|with|using)\s*({_MARKED}))",
         r"(?i)in\s+(?:as|with|using)\s", "pair", "log in with"),
     Rule("password",
         r"(?i)\b(?:use|try|with|mit|is|con|avec|is)\s+(?:[\w.-]+@[\w.-]+|admin|root|"
-        r"ubuntu|administrator|postgres|guest|operator|test|demo)\s?/\s?(\S[^\n,;]{3,40}?)(?:[.,;"
+        r"ubuntu|administrator|postgres|guest|operator|test|demo)(?:\s/\s(\S[^\n,;]{3,40}?)|/(\S{4,40}?))(?:[.,;"
         r"!)]|\s+(?:to|for|on|in|if|an|at)\b|[ \t]*(?:\n|$))",
         r"(?i)(?:@[\w.-]+|admin|root|ubuntu|or|postgres|guest|test|demo)\s?/", "pair", "admin / word"),
     Rule("password",
@@ -887,8 +949,9 @@ _PAIRS_AND_CODES = (
     Rule("password", r"\bpsk\s*=\s*\"([^\"\n\\]{4,})\"", r"psk\s*=", "given", "wireless networks, in words"),
     Rule("password", r"\bnet use [^\n]*?\\\\\S+\s+([^\s/*]\S*)\s+/user:", r"net use", "given",
         "Windows shares, before the user"),
-    Rule("password", r"(?im)^[ \t>]*(?:pass(?:word|wd|code)?|pwd?)[ \t]{2,}(\S+)[ \t]*$",
-        r"(?i)(?:pass(?:word|wd|code)?|pwd?)[ \t]{2,}\S", "spelt", "a list in two columns"),
+    Rule("password",
+        rf"(?im)^[ \t>]*(?:pass(?:word|wd|code)[ \t]{{2,}}(\S+)|pwd?[ \t]{{2,}}({_MARKED}))[ \t]*$",
+        r"(?i)(?:pass(?:word|wd|code)|pwd?)[ \t]{2,}\S", "spelt", "a list in two columns"),
 )  # fmt: skip
 
 # By where they stand: one scan looks for each of these.

@@ -331,7 +331,7 @@ TOKEN = "ghp_" + "a1B2" * 9
             "the root password is {}",
             "Passwort: {}\n",
             '{{"user": "a", "password": "{}"}}',
-            "set the password to {}, please",
+            "we set the password to {}, please",
         ]
     ),
 )
@@ -339,6 +339,12 @@ def test_a_password_of_words_goes_whole_and_its_sentence_stays(words, sentence):
     secret = " ".join(words)
     redacted, count = redact(sentence.format(secret))
     assert (redacted, count) == (sentence.format("[REDACTED:password]"), 1)
+
+
+def test_what_only_begins_as_an_id_is_searched():
+    key = "AKIA" + "IOSFODNN7REALKEY"
+    assert redact(f"msg_{key}")[1] == 1 and redact(f"req_{key}")[1] == 1
+    assert default_redactor().findings("msg_01" + "a1B2" * 5 + "c3") == []
 
 
 @given(st.uuids().map(str), st.text(UPPER_LOWER, max_size=9))
