@@ -591,9 +591,9 @@ def statement_candidates(passages: pa.Table, memories: pa.Table, policy: Policy)
     """
     Return the statements that a person typed in PASSAGES of a project, of one subject the newest.
 
-    A turn of MEMORIES that a later word overtook is left out, and so are questions: their answers count. Of a
-    prompt with an injection nothing is quoted, nor of a long one, which is mostly pasted, and nothing that was
-    chosen: the assistant worded it.
+    A turn of MEMORIES that a later word overtook is left out, and so are questions: their answers count.
+    Nothing is quoted of a prompt with an injection, of a long one, which is mostly pasted, or of what was
+    chosen, which the assistant worded.
     """
     overtaken = {
         place["turn_id"]
