@@ -211,13 +211,14 @@ def write_stored(home: Path, path: Path, content: bytes) -> None:
 
 def write_where_named(path: Path, content: bytes) -> None:
     """
-    Write `content` where a person named a place: a link stays one, a device or pipe is written to.
+    Write `content` where a person named a place: folders are made, a link stays, a device or pipe is written to.
 
     Only a regular file is replaced in one step. Raises IsADirectoryError and the like as `open` does.
     """
     if path.exists() and not path.is_file():
         path.write_bytes(content)
     else:
+        path.resolve().parent.mkdir(parents=True, exist_ok=True)
         remove_abandoned_parts(path.resolve())
         write_atomically(path.resolve(), content)
 

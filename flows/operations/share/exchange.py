@@ -119,7 +119,6 @@ def export(
     text = escaped(text) if form == "json" else visible(text, keeps_lines=True)
     if file is not None:
         with writing_to(file.parent):
-            file.parent.mkdir(parents=True, exist_ok=True)  # as a backup does
             write_where_named(file, text.encode())
         if file.is_file():
             note_copy(context.home, "export", str(file.expanduser().absolute()), context.now)

@@ -192,7 +192,7 @@ def test_status_counts_what_is_there(cortex, samples):
 
 def test_status_of_an_empty_store_says_where_to_begin(cortex, home):
     answer = cortex("status")
-    assert answer.code == 0 and "cortex backfill" in answer.out
+    assert answer.code == 0 and "Start with: cortex setup" in answer.out
     assert cortex("status", "--json").json["projects"] == []
     assert not home.exists()
 

@@ -35,6 +35,11 @@ def test_a_negative_number_is_a_value_that_is_refused_as_any_other(cortex):
     assert answer.code == 2 and "Give a whole number from 0 to 3000" in answer.err
 
 
+def test_an_export_makes_the_folder_that_it_is_to_lie_in(cortex, samples, tmp_path):
+    file = tmp_path / "new" / "folder" / "own.json"
+    assert cortex("export", str(file)).code == 0 and file.is_file()
+
+
 def test_an_export_that_is_to_be_restored_is_pointed_to_import(cortex, samples, tmp_path):
     cortex("export", tmp_path / "own.json")
     answer = cortex("restore", tmp_path / "own.json")
