@@ -211,7 +211,7 @@ def write_stored(home: Path, path: Path, content: bytes) -> None:
 
 def write_where_named(path: Path, content: bytes) -> None:
     """
-    Write `content` where a person named a place: folders are made, a link stays, a device or pipe is written to.
+    Write `content` where a person named a place, in folders as needed: a link stays, a device is written to.
 
     Only a regular file is replaced in one step. Raises IsADirectoryError and the like as `open` does.
     """
