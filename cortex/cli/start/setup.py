@@ -316,7 +316,7 @@ def _tools(surroundings: Surroundings) -> str:
     """Say who starts the memory's tools, and how to have it otherwise."""
     if surroundings.has_tools:
         return "started by the client; off: claude mcp remove cortex"
-    if surroundings.hooks == "settings":
+    if "plugin" not in surroundings.hooks:
         return "off"
     if not surroundings.tools_in_plugin:
         return "off; on: cortex config set mcp.in_plugin true"
