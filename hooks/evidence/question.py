@@ -293,11 +293,11 @@ def certainty_of(
     By words they answer as `_AnsweredByWords` tells; `searched_words` is how many words were searched: the
     fewer, the less is shared by chance. `whole` are the cosine and the share that would each do alone, by the
     model that gave the cosines (calibration.csv): of each row the parts of them add up; what no row has of
-    the question's names is taken away, `missing_names` of ranking.csv where all are missing. Both add up
-    too: the model and words err in different places. A number of 0 hides nothing.
-    Without a model (None), or where no row has a vector yet, the words alone decide. Of a question whose
-    words are nearly all unknown, mostly since it is in another language than the facts, one row with
-    `answer_names` of them is enough.
+    the question's names is taken away, `missing_names` of ranking.csv where all are missing. What the model
+    and what the words say adds up: they err in different places. A number of 0 hides nothing. Without a model
+    (None), or where no row has a vector yet, the words alone decide. Of a question whose words are nearly all
+    unknown, mostly since it is in another language than the facts, one row with `answer_names` of them is
+    enough.
     """
     words = _AnsweredByWords(asked, numbers, searched_words)
     is_unknown, most, missing, best = asked.is_unknown, numbers["missing_names"], 1.0, 0.0

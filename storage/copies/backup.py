@@ -365,7 +365,7 @@ def _unpack(
         left -= member.size
         if left < 0:
             raise ValueError("its parts are larger than it says")
-        with writing_to(into):  # a disk that is full is no fault of the backup's
+        with writing_to(into):  # a full disk says nothing about the backup
             digests[member.name] = _write(_body(tar, member), into / member.name)
     return backup, digests
 

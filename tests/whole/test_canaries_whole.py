@@ -7,10 +7,10 @@ from benchmarks.canary_kinds import KINDS
 
 
 def test_no_canary_gets_into_a_file_or_a_request(tmp_path: Path):
-    found = Trip(tmp_path, KINDS[41:42], "plain").go()
-    assert len(found.planted) > 80 and found.files > 120 and found.requests > 40
-    assert {found.planted[number]: files for number, files in found.in_files.items()} == {}
-    assert {found.planted[number] for number in found.in_requests} == set()
+    trip = Trip(tmp_path, KINDS[41:42], "plain").go()
+    assert len(trip.planted) > 80 and trip.files > 120 and trip.requests > 40
+    assert {trip.planted[number]: files for number, files in trip.in_files.items()} == {}
+    assert {trip.planted[number] for number in trip.in_requests} == set()
 
 
 def test_without_redaction_the_same_search_finds_them(tmp_path: Path):

@@ -552,9 +552,8 @@ class _Compiled:
     accepts: Callable[[str, str], bool]
     key: int = 0  # which of the two groups is the name that the other, the value, was given to
     least_bytes: int = 1  # a shorter first group is not the secret
-    until: str = (
-        ""  # a judge of clauses or lines: the first group is the rest of a line, and the secret a part of it
-    )
+    # A judge of clauses or lines: the first group is the rest of a line, and the secret a part of it.
+    until: str = ""
 
 
 class Redactor:

@@ -79,9 +79,9 @@ def by_hook(home: Path, text: str, limit: int, *, with_nearby: bool = True) -> l
     connection = open_index(str(home / "tables" / "search.sqlite"))
     question = SearchQuestion(text, read_settings(connection), lambda words: ranks_in(connection, words))
     scopes, least = ["reef-1", "global"], NUMBERS["unsure_certainty"]
-    found = find(connection, scopes, question, limit=limit, with_nearby=with_nearby, least_certainty=least)
+    results = find(connection, scopes, question, limit=limit, with_nearby=with_nearby, least_certainty=least)
     connection.close()
-    return [shown(each) for each in found]
+    return [shown(each) for each in results]
 
 
 def by_recall(tables: LanceTables, text: str, limit: int, *, with_nearby: bool = True) -> list[object]:

@@ -64,9 +64,9 @@ def test_an_edge_to_a_memory_that_is_not_there_is_an_orphan():
 def test_junk_is_a_violation_from_a_tenth_of_twenty_shown_memories_on(junk, good):
     rows = [memory(f"j{n}", "ok." + " " * n) for n in range(junk)]
     rows += [memory(f"g{n}", f"Reading {_word(n)} is kept in UTC.") for n in range(good)]
-    found = memories_violations(memories(*rows), MEMORIES.empty(), "reef-1", POLICY)
+    violations = memories_violations(memories(*rows), MEMORIES.empty(), "reef-1", POLICY)
     is_wrong = junk + good >= 20 and junk > 0.1 * (junk + good)
-    assert len([b for b in found if b.reason.startswith("junk")]) == (junk if is_wrong else 0)
+    assert len([b for b in violations if b.reason.startswith("junk")]) == (junk if is_wrong else 0)
 
 
 def test_junk_is_short_or_code_in_no_script_and_repetitions_count_from_the_second():
@@ -87,8 +87,8 @@ def test_junk_is_short_or_code_in_no_script_and_repetitions_count_from_the_secon
         ),
         memory("raw", "}{", memory_type="code"),
     ]
-    found = memories_violations(memories(*rows), MEMORIES.empty(), "reef-1", POLICY)
-    flaws = {(b.row_id, b.reason.partition(":")[0]) for b in found}
+    violations = memories_violations(memories(*rows), MEMORIES.empty(), "reef-1", POLICY)
+    flaws = {(b.row_id, b.reason.partition(":")[0]) for b in violations}
     junk, repeated = ("b_short", "c_code", "d_signs"), ("f_again", "f_third", "f_more")
     assert flaws == {*((n, "junk") for n in junk), *((n, "duplicate") for n in repeated)}
 
